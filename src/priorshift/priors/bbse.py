@@ -1,0 +1,77 @@
+"""Black box shift estimation: undo the confusion of f0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from priorshift.priors._moments import mean_covariance, prediction_mean
+from priorshift.priors.base import PriorEstimate
+from priorshift.typing import FloatArray
+
+if TYPE_CHECKING:
+    from priorshift.source import Batch, Source
+
+
+def _covariance(inverse: FloatArray, batch: Batch, mean: FloatArray, soft: bool) -> FloatArray:
+    mapped: FloatArray = inverse @ mean_covariance(batch, mean, soft) @ inverse.T
+    return mapped
+
+
+@dataclass(frozen=True)
+class BBSE:
+    r"""Black box shift estimation (Lipton, Wang and Smola, 2018), unbiased given C.
+
+    .. math:: \hat\mu_{y_t} = \hat C_{f_0}^{-1} \hat\mu_{\hat y_t}
+        \qquad \text{(eq. bbse-matrix-solve)}
+
+    The mean of f0's predictions over the batch is a mix of the columns of its confusion matrix;
+    solving for the mix gives the class prior. The source computes the inverse once, and refuses a
+    matrix that has none.
+
+    Parameters
+    ----------
+    soft : bool
+        Average f0's probabilities and use the soft confusion matrix, instead of its labels.
+        Usually less noisy; the paper uses hard labels.
+
+    Notes
+    -----
+    The covariance is that of the batch mean, mapped by :math:`C^{-1}` on both sides. With hard
+    labels it is zero when every row gets the same label, so at batch size 1; with soft ones a
+    batch of one row gets an upper bound in place of the sample covariance.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> confusion = np.array([[0.75, 0.25], [0.25, 0.75]])
+    >>> source = SimpleNamespace(confusion_inverse=np.linalg.inv(confusion))
+    >>> proba = np.array([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.7, 0.3]])
+    >>> batch = SimpleNamespace(proba=proba, labels=proba.argmax(axis=1))
+    >>> BBSE().raw(source, batch)
+    array([ 1.5, -0.5])
+    >>> BBSE().estimate(source, batch).clipped
+    array([1.5, 0. ])
+    """
+
+    soft: bool = False
+
+    @property
+    def name(self) -> str:
+        """``"bbse"`` or ``"bbse-soft"``."""
+        return "bbse-soft" if self.soft else "bbse"
+
+    def raw(self, source: Source, batch: Batch) -> FloatArray:
+        """Return the (K,) estimate; entries may be negative, and they sum to one."""
+        return self._inverse(source) @ prediction_mean(batch, self.soft)
+
+    def estimate(self, source: Source, batch: Batch) -> PriorEstimate:
+        """Return the estimate with its covariance."""
+        inverse = self._inverse(source)
+        mean = prediction_mean(batch, self.soft)
+        return PriorEstimate(inverse @ mean, partial(_covariance, inverse, batch, mean, self.soft))
+
+    def _inverse(self, source: Source) -> FloatArray:
+        return source.soft_confusion_inverse if self.soft else source.confusion_inverse

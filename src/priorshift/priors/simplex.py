@@ -1,0 +1,62 @@
+"""The nearest class mix: Euclidean projection on the probability simplex."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorshift.errors import InputError
+from priorshift.typing import FloatArray
+
+# floor * n_classes may pass 1 by rounding alone, as in floor = 1 / n_classes.
+_ROUNDING = 1e-12
+
+
+def project_simplex(v: ArrayLike, floor: float = 0.0) -> FloatArray:
+    r"""Project on :math:`\{p : p_k \ge \text{floor},\ \sum_k p_k = 1\}`.
+
+    The answer is :math:`\max(v - \tau, \text{floor})` for the one :math:`\tau` that makes it sum
+    to one; sorting finds it in :math:`O(K \log K)` (Held, Wolfe and Crowder, 1974).
+
+    Parameters
+    ----------
+    v : array-like of shape (..., K)
+        The points, one along the last axis.
+    floor : float
+        Smallest entry allowed, between 0 and 1 / K.
+
+    Returns
+    -------
+    ndarray of shape (..., K)
+
+    Examples
+    --------
+    >>> project_simplex([0.5, 0.75, -0.25])
+    array([0.375, 0.625, 0.   ])
+    >>> project_simplex([[2.0, 0.0], [0.25, 0.25]], floor=0.125)
+    array([[0.875, 0.125],
+           [0.5  , 0.5  ]])
+    """
+    points = np.asarray(v, dtype=np.float64)
+    if points.ndim == 0 or points.shape[-1] == 0:
+        raise InputError("project_simplex needs at least one entry along the last axis of v")
+    if not np.isfinite(points).all():
+        raise InputError(
+            "v has entries that are not finite; the simplex has no nearest point to it"
+        )
+    size = points.shape[-1]
+    if not 0.0 <= floor * size <= 1.0 + _ROUNDING:
+        raise InputError(
+            f"floor is {floor}, but {size} entries that sum to 1 need one from 0 to {1 / size:.6g}"
+        )
+    mass = max(1.0 - floor * size, 0.0)
+    # Only differences to the largest entry matter, and an entry further than `mass` below it ends
+    # on the floor: both keep the sums exact however large the entries of v are.
+    gaps = np.maximum(points - points.max(axis=-1, keepdims=True), -mass)
+    ordered = -np.sort(-gaps, axis=-1)
+    thresholds = (np.cumsum(ordered, axis=-1) - mass) / np.arange(1, size + 1)
+    # `ordered > thresholds` holds for the first `active` entries; >= keeps one when mass is 0.
+    active = np.count_nonzero(ordered >= thresholds, axis=-1, keepdims=True)
+    tau = np.take_along_axis(thresholds, active - 1, axis=-1)
+    projected: FloatArray = np.maximum(gaps - tau, 0.0) + floor
+    return projected

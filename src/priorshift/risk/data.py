@@ -1,0 +1,130 @@
+"""The offline set as the risk kernel wants it: sorted by class, samples contiguous, float32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from priorshift.errors import SourceError
+from priorshift.typing import Float32Array, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class RiskData:
+    """Class-wise data S_0^k of equation 3.
+
+    Parameters
+    ----------
+    XT : (d, n) float32 array
+        Features, one sample a column, columns sorted by class.
+    offsets : (K + 1,) array
+        Class ``k`` holds the columns ``offsets[k]:offsets[k + 1]``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data = RiskData.of(np.array([[1.0], [2.0], [4.0]]), np.array([1, 0, 1]), n_classes=2)
+    >>> data.XT.tolist(), data.offsets.tolist(), data.means.ravel().tolist()
+    ([[2.0, 1.0, 4.0]], [0, 1, 3], [2.0, 2.5])
+    """
+
+    XT: Float32Array
+    offsets: IntArray
+
+    @classmethod
+    def of(cls, features: FloatArray, labels: IntArray, n_classes: int) -> RiskData:
+        """Sort ``features`` (n, d) by class and lay the samples along the contiguous axis."""
+        counts = np.bincount(labels, minlength=n_classes)
+        if (counts == 0).any():
+            raise SourceError(f"class index {int(np.argmin(counts))} has no row in the hold-out")
+        order = np.argsort(labels, kind="stable")
+        XT = np.ascontiguousarray(features[order].T, dtype=np.float32)
+        return cls(XT, np.concatenate([[0], np.cumsum(counts)]).astype(np.intp))
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self.offsets) - 1
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """Rows of each class, |S_0^k|."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def means(self) -> FloatArray:
+        """Mean feature vector of each class (K, d): the linear part of every class-wise risk."""
+        sums = np.add.reduceat(self.XT, self.offsets[:-1], axis=1, dtype=np.float64)
+        means: FloatArray = (sums / self.counts).T
+        return means
+
+    @cached_property
+    def largest_norm(self) -> float:
+        """``max ||x||_2`` over the offline set."""
+        squares = np.einsum("ij,ij->j", self.XT, self.XT, dtype=np.float64)
+        return float(np.sqrt(squares.max()))
+
+    @cached_property
+    def moments(self) -> FloatArray:
+        """Largest eigenvalue of the second moment of each class (K,), by power iteration."""
+        pieces = zip(self.offsets[:-1], self.offsets[1:], strict=True)
+        return np.array([_largest_eigenvalue(self.XT[:, a:b]) for a, b in pieces])
+
+    @cached_property
+    def part(self) -> CurvatureData:
+        """The part of the offline set on which second derivatives are measured."""
+        size = max(1024, 8 * self.n_classes * self.XT.shape[0])
+        return CurvatureData.of(self, size)
+
+    def sample_weights(self, mix: FloatArray) -> Float32Array:
+        """Spread class weights over the samples: ``mix_k / |S_0^k|`` for each row of class k."""
+        return np.repeat((mix / self.counts).astype(np.float32), self.counts)
+
+
+@dataclass(frozen=True, eq=False)
+class CurvatureData:
+    """A stratified part of the offline set, with the outer products of its samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.risk.losses import Softmax
+    >>> X, y = np.array([[1.0], [3.0], [2.0]]), np.array([0, 0, 1])
+    >>> part = CurvatureData.of(RiskData.of(X, y, n_classes=2), size=3)
+    >>> from priorshift.risk.curvature import hessian
+    >>> hessian(part, Softmax(), np.zeros((1, 2, 1), np.float32), np.array([0.5, 0.5]))
+    array([[[ 1.125, -1.125],
+            [-1.125,  1.125]]])
+    """
+
+    XT: Float32Array
+    products: Float32Array
+    offsets: IntArray
+
+    @classmethod
+    def of(cls, data: RiskData, size: int) -> CurvatureData:
+        """Take about ``size`` evenly spaced columns, each class in proportion and never empty."""
+        share = min(1.0, size / data.XT.shape[1])
+        columns = []
+        for a, b in zip(data.offsets[:-1], data.offsets[1:], strict=True):
+            taken = max(min(16, b - a), int(np.ceil(share * (b - a))))
+            columns.append(np.linspace(a, b, taken, endpoint=False).astype(np.intp))
+        offsets = np.cumsum([0, *map(len, columns)]).astype(np.intp)
+        XT = np.ascontiguousarray(data.XT[:, np.concatenate(columns)])
+        upper, lower = np.triu_indices(XT.shape[0])
+        return cls(XT, XT[upper] * XT[lower], offsets)
+
+
+def _largest_eigenvalue(XT: Float32Array, rounds: int = 30) -> float:
+    vector = XT.mean(axis=1, dtype=np.float64) + 1e-3
+    value = 0.0
+    for _ in range(rounds):
+        length = float(np.linalg.norm(vector))
+        if length == 0.0:
+            return value
+        direction = (vector / length).astype(np.float32)
+        vector = (XT @ (direction @ XT)).astype(np.float64) / XT.shape[1]
+        value = float(np.linalg.norm(vector))
+    return 1.05 * value  # power iteration approaches from below

@@ -1,0 +1,237 @@
+r"""The implicit update, second step of equation 6, for all base learners together.
+
+.. math:: w_i = \arg\min_{w \in W} H(w) + \frac{1}{2 \eta_i} \|w - \hat w_i\|_2^2
+
+``H`` is a rewritten risk under non-negative class weights, hence convex. Small models are solved by
+Newton steps whose curvature comes from a part of the offline set and whose quadratic model is
+minimised over the ball exactly; larger ones by accelerated projected gradients. Both use exact
+gradients, start from the last round's solution and drop a base learner as soon as it is done.
+The hinge loss is solved through its smoothed form, whose temperature is a setting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from priorshift.risk.ball import norms, project_ball
+from priorshift.risk.curvature import hessian
+from priorshift.risk.data import RiskData
+from priorshift.risk.kernel import RiskValue, rewritten_risk
+from priorshift.risk.losses import Hinge, Loss, SmoothedHinge
+from priorshift.typing import Float32Array, FloatArray, IntArray
+
+_LARGEST_NEWTON = 128
+
+
+class ImplicitResult(NamedTuple):
+    """Solution of the implicit update.
+
+    ``evaluations`` counts gradient evaluations of one base learner, summed over base learners.
+    """
+
+    W: Float32Array
+    hint_loss: FloatArray
+    residual: FloatArray
+    evaluations: int
+
+
+@dataclass(frozen=True)
+class ImplicitSolver:
+    """How the implicit update is solved.
+
+    Parameters
+    ----------
+    tolerance : float
+        Largest optimality residual ``||w - Pi(w - s g)|| / s`` with g the gradient of the objective
+        and ``s = eta / (1 + eta)``.
+    max_steps : int
+        Steps after which the best point so far is returned, with its residual.
+    smoothing : float
+        Temperature of the smoothed hinge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.risk.losses import Softmax
+    >>> data = RiskData.of(np.array([[1.0], [-1.0]]), np.array([0, 1]), n_classes=2)
+    >>> start = np.zeros((1, 2, 1), np.float32)
+    >>> solver = ImplicitSolver()
+    >>> result = solver.solve(data, Softmax(), start, start, np.ones(1), np.array([0.5, 0.5]), 5.0)
+    >>> float(result.W[0, 0, 0]) > 0.2 and float(result.residual.max()) < 1e-4
+    True
+    """
+
+    tolerance: float = 1e-4
+    max_steps: int = 200
+    smoothing: float = 0.01
+
+    def solve(
+        self,
+        data: RiskData,
+        loss: Loss,
+        centre: Float32Array,
+        start: Float32Array,
+        steps: FloatArray,
+        mix: FloatArray,
+        radius: float,
+    ) -> ImplicitResult:
+        """Solve for all base learners: ``centre`` and ``start`` (N, K, d), ``steps`` (N,)."""
+        smooth = SmoothedHinge(self.smoothing) if isinstance(loss, Hinge) else loss
+        problem = _Problem(data, smooth, centre, steps, mix, radius)
+        if centre[0].size <= _LARGEST_NEWTON:
+            return _newton(problem, start, self)
+        return _accelerated(problem, start, self)
+
+
+@dataclass
+class _Problem:
+    data: RiskData
+    loss: Loss
+    centre: Float32Array
+    steps: FloatArray
+    mix: FloatArray
+    radius: float
+    evaluations: int = 0
+
+    def evaluate(self, W: Float32Array, which: IntArray) -> tuple[RiskValue, FloatArray, FloatArray]:
+        """Risk, objective and its gradient at ``W`` for the base learners ``which``."""
+        self.evaluations += len(which)
+        risk = rewritten_risk(self.data, self.loss, W, self.mix)
+        away = (W - self.centre[which]).astype(np.float64)
+        inverse = 1.0 / self.steps[which]
+        value = risk.value + 0.5 * inverse * norms(away) ** 2
+        return risk, value, risk.gradient + inverse[:, None, None] * away
+
+    def curvature(self, W: Float32Array, which: IntArray) -> FloatArray:
+        """Hessian of the objective (N, K d, K d)."""
+        matrices = hessian(self.data.part, self.loss, W, self.mix)
+        matrices += np.eye(matrices.shape[1]) / self.steps[which, None, None]
+        return matrices
+
+    def residual(self, W: Float32Array, gradient: FloatArray, which: IntArray) -> FloatArray:
+        """Norm of the gradient mapping: zero exactly at the solution."""
+        scale = (self.steps[which] / (1.0 + self.steps[which]))[:, None, None]
+        wide = W.astype(np.float64)
+        return norms((wide - project_ball(wide - scale * gradient, self.radius)) / scale)
+
+
+class _Best:
+    """The best point of each base learner so far, filled in as they finish."""
+
+    def __init__(self, start: Float32Array) -> None:
+        self.W = start.copy()
+        self.hint_loss = np.zeros(len(start))
+        self.residual = np.full(len(start), np.inf)
+
+    def offer(
+        self, which: IntArray, W: Float32Array, value: FloatArray, residual: FloatArray
+    ) -> None:
+        better = residual < self.residual[which]
+        kept = which[better]
+        self.W[kept], self.hint_loss[kept] = W[better], value[better]
+        self.residual[kept] = residual[better]
+
+    def result(self, evaluations: int) -> ImplicitResult:
+        return ImplicitResult(self.W, self.hint_loss, self.residual, evaluations)
+
+
+def _newton(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -> ImplicitResult:
+    shape = start.shape[1:]
+    active = np.arange(len(start))
+    W = project_ball(start, problem.radius)
+    best = _Best(W)
+    curves = problem.curvature(W, active)
+    risk, value, gradient = problem.evaluate(W, active)
+    for step in range(solver.max_steps):
+        residual = problem.residual(W, gradient, active)
+        best.offer(active, W, risk.value, residual)
+        going = residual > solver.tolerance
+        if not going.any():
+            break
+        active, W, value, gradient = active[going], W[going], value[going], gradient[going]
+        if step and step % 6 == 0:  # slow progress: the curvature is stale
+            curves[active] = problem.curvature(W, active)
+        flat = W.reshape(len(W), -1).astype(np.float64)
+        target = _minimise_in_ball(
+            curves[active], flat, gradient.reshape(len(W), -1), problem.radius
+        )
+        W, risk, value, gradient = _step_down(problem, active, W, value, target.reshape(-1, *shape))
+    return best.result(problem.evaluations)
+
+
+def _minimise_in_ball(
+    A: FloatArray, w: FloatArray, g: FloatArray, radius: float, rounds: int = 8
+) -> FloatArray:
+    """Minimise ``g.(u - w) + (u - w)' A (u - w) / 2`` over ``||u|| <= radius``, for a stack.
+
+    Where the free minimiser is outside, the multiplier solves ``||u(lam)|| = radius`` by Newton's
+    method on ``1 / ||u||``, which converges from the left without overshooting.
+    """
+    b = np.einsum("nij,nj->ni", A, w) - g
+    u = np.linalg.solve(A, b[..., None])[..., 0]
+    outside = np.flatnonzero(np.linalg.norm(u, axis=1) > radius)
+    if len(outside) == 0:
+        return u
+    A, b, v = A[outside], b[outside], u[outside]
+    multiplier = np.zeros(len(outside))
+    eye = np.eye(A.shape[1])
+    for _ in range(rounds):
+        length = np.linalg.norm(v, axis=1)
+        if (np.abs(length - radius) <= 1e-7 * radius).all():
+            break
+        shifted = A + multiplier[:, None, None] * eye
+        slope = np.linalg.solve(shifted, v[..., None])[..., 0]
+        multiplier += length**2 / np.einsum("ni,ni->n", v, slope) * (length - radius) / radius
+        v = np.linalg.solve(A + multiplier[:, None, None] * eye, b[..., None])[..., 0]
+    u[outside] = v * np.minimum(1.0, radius / np.linalg.norm(v, axis=1))[:, None]
+    return u
+
+
+def _step_down(
+    problem: _Problem, which: IntArray, W: Float32Array, value: FloatArray, target: FloatArray
+) -> tuple[Float32Array, RiskValue, FloatArray, FloatArray]:
+    """Go to ``target``, or part of the way there where the objective would rise."""
+    share = np.ones(len(W))
+    wide = W.astype(np.float64)
+    slack = 1e-6 * (1.0 + np.abs(value))
+    for _ in range(20):
+        moved = (wide + share[:, None, None] * (target - wide)).astype(np.float32)
+        risk, new_value, gradient = problem.evaluate(moved, which)
+        rising = new_value > value + slack
+        if not rising.any():
+            break
+        share[rising] *= 0.25
+    return moved, risk, new_value, gradient
+
+
+def _accelerated(
+    problem: _Problem, start: Float32Array, solver: ImplicitSolver
+) -> ImplicitResult:
+    """Nesterov's method with the strongly convex momentum, restarted when it points uphill."""
+    active = np.arange(len(start))
+    steepest = problem.loss.curvature * float(problem.mix @ problem.data.moments)
+    W = project_ball(start, problem.radius)
+    best = _Best(W)
+    ahead = W
+    ratio = (1.0 / problem.steps) / (steepest + 1.0 / problem.steps)
+    momentum = (1.0 - np.sqrt(ratio)) / (1.0 + np.sqrt(ratio))
+    for _ in range(solver.max_steps):
+        risk, _, gradient = problem.evaluate(ahead, active)
+        residual = problem.residual(ahead, gradient, active)
+        best.offer(active, ahead, risk.value, residual)
+        going = residual > solver.tolerance
+        if not going.any():
+            break
+        active, W, ahead, gradient = active[going], W[going], ahead[going], gradient[going]
+        size = 1.0 / (steepest + 1.0 / problem.steps[active])
+        new = project_ball(
+            (ahead - size[:, None, None] * gradient).astype(np.float32), problem.radius
+        )
+        uphill = np.einsum("nkd,nkd->n", gradient, new - W) > 0
+        push = np.where(uphill, 0.0, momentum[active]).astype(np.float32)
+        ahead = project_ball(new + push[:, None, None] * (new - W), problem.radius)
+        W = new
+    return best.result(problem.evaluations)

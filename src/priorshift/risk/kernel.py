@@ -1,0 +1,180 @@
+r"""The rewritten risk of equation 3 for all base learners in one pass over the offline set.
+
+.. math:: \hat R(w) = \sum_k \mu_k \frac{1}{|S_0^k|} \sum_{x \in S_0^k} \ell(f(w, x), k)
+
+Weights are stacked as (N, K, d), samples lie along the contiguous axis, and the samples are taken in
+blocks whose logits stay in the cache. Two facts make the pass cheap and exact:
+
+* the linear part ``-w_y . x`` of every loss needs only the class means (see ``losses``);
+* a softmax does not change when one class's weights are subtracted from all others, so the products
+  run over K - 1 classes, and the gradient of the class left out follows from the others, because the
+  probabilities add up to one.
+
+Classes whose weight in the mix is zero are not read at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from priorshift.risk.ball import norms
+from priorshift.risk.data import RiskData
+from priorshift.risk.losses import Loss, Softmax
+from priorshift.typing import Float32Array, FloatArray
+
+_BLOCK_BYTES = 1 << 18
+_SMALLEST_BLOCK = 512
+# exp() of a larger float32 argument comes near to overflow once K terms are added.
+_SAFE_EXPONENT = 60.0
+
+
+class RiskValue(NamedTuple):
+    """Value (N,) and gradient (N, K, d) of the rewritten risk, one row a base learner."""
+
+    value: FloatArray
+    gradient: Float32Array
+
+
+def rewritten_risk(data: RiskData, loss: Loss, W: Float32Array, mix: FloatArray) -> RiskValue:
+    """Value and gradient of the risk under class weights ``mix`` (K,) at ``W`` (N, K, d).
+
+    Parameters
+    ----------
+    data : RiskData
+        The offline set.
+    loss : Loss
+        One of ``priorshift.risk.losses``.
+    W : (N, K, d) float32 array
+        Weights of the N base learners.
+    mix : (K,) array
+        Class weights: a prior, a hint prior, or the raw BBSE estimate (entries may be negative).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data = RiskData.of(np.array([[1.0], [-1.0]]), np.array([0, 1]), n_classes=2)
+    >>> risk = rewritten_risk(data, Softmax(), np.zeros((1, 2, 1), np.float32), np.array([0.5, 0.5]))
+    >>> risk.value.round(4).tolist(), risk.gradient.tolist()
+    ([0.6931], [[[-0.5], [0.5]]])
+    """
+    if isinstance(loss, Softmax):
+        value, gradient = _softmax_pass(data, W, mix)
+    else:
+        value, gradient = _labelled_pass(data, loss, W, mix)
+    pull = mix[:, None] * data.means
+    value -= np.einsum("nkd,kd->n", W, pull)
+    gradient -= pull.astype(np.float32)
+    return RiskValue(value, gradient)
+
+
+def _runs(data: RiskData, mix: FloatArray) -> Iterator[tuple[int, int]]:
+    """Column ranges of neighbouring classes with a weight, so that the others are skipped."""
+    start = None
+    for k, weight in enumerate([*mix.tolist(), 0.0]):
+        if weight != 0.0 and start is None:
+            start = k
+        elif weight == 0.0 and start is not None:
+            yield int(data.offsets[start]), int(data.offsets[k])
+            start = None
+
+
+def _blocks(first: int, last: int, rows: int) -> Iterator[tuple[int, int]]:
+    """Cut ``first:last`` into even pieces whose logits (rows, piece) fit the cache."""
+    largest = max(_SMALLEST_BLOCK, _BLOCK_BYTES // (4 * rows))
+    pieces = -(-(last - first) // largest)
+    size = -(-(last - first) // pieces)
+    for a in range(first, last, size):
+        yield a, min(last, a + size)
+
+
+def _softmax_pass(
+    data: RiskData, W: Float32Array, mix: FloatArray
+) -> tuple[FloatArray, Float32Array]:
+    n_learners, n_classes, width = W.shape
+    rows = (n_classes - 1) * n_learners
+    # Class-major, so that the sum over classes adds whole contiguous planes.
+    differences = (W[:, 1:] - W[:, :1]).transpose(1, 0, 2).reshape(rows, width)
+    bound = np.sqrt(2.0) * float(norms(W).max()) * data.largest_norm
+    weights = data.sample_weights(mix)
+    value = np.zeros(n_learners)
+    moments = np.zeros((rows, width), np.float32)
+    for first, last in _runs(data, mix):
+        for a, b in _blocks(first, last, rows):
+            X = data.XT[:, a:b]
+            logits = differences @ X
+            planes = logits.reshape(n_classes - 1, n_learners, b - a)
+            value += _weigh_softmax(planes, weights[a:b], bound < _SAFE_EXPONENT)
+            moments += logits @ X.T
+    total = mix @ data.means
+    gradient = np.empty_like(W)
+    gradient[:, 1:] = moments.reshape(n_classes - 1, n_learners, width).transpose(1, 0, 2)
+    gradient[:, 0] = total.astype(np.float32) - gradient[:, 1:].sum(axis=1)
+    value += W[:, 0] @ total
+    return value, gradient
+
+
+def _weigh_softmax(planes: Float32Array, weights: Float32Array, safe: bool) -> FloatArray:
+    """Turn logits (K - 1, N, m) into weighted probabilities in place; return the weighted sum of
+    ``log(1 + sum exp)`` for each learner.
+    """
+    if safe:
+        np.exp(planes, out=planes)
+        total = np.add.reduce(planes, axis=0)
+        total += np.float32(1.0)
+        shift = None
+    else:
+        shift = np.maximum(planes.max(axis=0), np.float32(0.0))
+        planes -= shift
+        np.exp(planes, out=planes)
+        total = np.add.reduce(planes, axis=0)
+        total += np.exp(-shift)
+    scale = weights / total
+    np.log(total, out=total)
+    if shift is not None:
+        total += shift
+    planes *= scale
+    return (total @ weights).astype(np.float64)
+
+
+def _labelled_pass(
+    data: RiskData, loss: Loss, W: Float32Array, mix: FloatArray
+) -> tuple[FloatArray, Float32Array]:
+    n_learners, n_classes, width = W.shape
+    flat = W.reshape(n_learners * n_classes, width)
+    value = np.zeros(n_learners)
+    gradient = np.zeros((n_learners * n_classes, width), np.float32)
+    for label, (start, stop) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
+        weight = np.float32(mix[label] / (stop - start))
+        if weight == 0.0:
+            continue
+        for a, b in _blocks(int(start), int(stop), len(flat)):
+            X = data.XT[:, a:b]
+            logits = (flat @ X).reshape(n_learners, n_classes, b - a)
+            potential = loss.potential(logits, label)
+            value += float(weight) * potential.sum(axis=1, dtype=np.float64)
+            gradient += weight * (logits.reshape(len(flat), b - a) @ X.T)
+    return value, gradient.reshape(W.shape)
+
+
+def class_risks(data: RiskData, loss: Loss, W: Float32Array) -> FloatArray:
+    """Risk of each class by itself (N, K): ``R_0^k`` of equation 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data = RiskData.of(np.array([[1.0], [-1.0]]), np.array([0, 1]), n_classes=2)
+    >>> class_risks(data, Softmax(), np.zeros((1, 2, 1), np.float32)).round(4).tolist()
+    [[0.6931, 0.6931]]
+    """
+    n_learners, n_classes, width = W.shape
+    flat = W.reshape(n_learners * n_classes, width)
+    risks = -np.einsum("nkd,kd->nk", W, data.means)
+    for label, (start, stop) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
+        for a, b in _blocks(int(start), int(stop), len(flat)):
+            logits = (flat @ data.XT[:, a:b]).reshape(n_learners, n_classes, b - a)
+            potential = loss.potential(logits, label)
+            risks[:, label] += potential.sum(axis=1, dtype=np.float64) / (stop - start)
+    return risks

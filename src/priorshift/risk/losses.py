@@ -1,0 +1,163 @@
+r"""Convex losses, all of the form ``loss(z, y) = phi_y(z) - z_y``.
+
+The part ``-z_y`` is linear in the weights, so its class-wise mean is known exactly from the class
+means of the features; only the *potential* ``phi_y`` needs a pass over the samples. For the softmax
+cross-entropy ``phi`` is the log-sum-exp, for the multiclass hinge loss of Crammer and Singer it is
+``max_j (z_j + [j != y])``, and the smoothed hinge puts a log-sum-exp of temperature ``tau`` in the
+place of that maximum (it lies above the hinge by at most ``tau log K``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from priorshift.errors import InputError
+from priorshift.typing import Float32Array
+
+
+class Loss(Protocol):
+    """What the kernel needs of a loss."""
+
+    name: ClassVar[str]
+    needs_label: ClassVar[bool]
+    smooth: ClassVar[bool]
+
+    def potential(self, Z: Float32Array, label: int) -> Float32Array:
+        """Return ``phi_label`` of the logits ``Z`` (N, K, m), and turn ``Z`` into its gradient."""
+        ...
+
+    @property
+    def curvature(self) -> float:
+        """An upper bound of the largest eigenvalue of the Hessian of ``phi``."""
+        ...
+
+    def largest(self, logit_gap: float, n_classes: int) -> float:
+        """Return the largest loss when no logit exceeds another by more than ``logit_gap``."""
+        ...
+
+
+def _softmax_in_place(Z: Float32Array) -> Float32Array:
+    top = Z.max(axis=1)
+    Z -= top[:, None]
+    np.exp(Z, out=Z)
+    total = Z.sum(axis=1)
+    Z /= total[:, None]
+    np.log(total, out=total)
+    total += top
+    return total
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """Multinomial logistic loss, the paper's choice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Z = np.zeros((1, 2, 1), dtype=np.float32)
+    >>> float(Softmax().potential(Z, 0)[0, 0]), Z.ravel().tolist()
+    (0.6931471824645996, [0.5, 0.5])
+    """
+
+    name: ClassVar[str] = "softmax"
+    needs_label: ClassVar[bool] = False
+    smooth: ClassVar[bool] = True
+
+    def potential(self, Z: Float32Array, label: int) -> Float32Array:
+        """Log-sum-exp; ``Z`` becomes the probabilities."""
+        return _softmax_in_place(Z)
+
+    @property
+    def curvature(self) -> float:
+        """``diag(p) - p p^T`` never exceeds one half."""
+        return 0.5
+
+    def largest(self, logit_gap: float, n_classes: int) -> float:
+        """``log(1 + (K - 1) exp(gap))``."""
+        return float(np.logaddexp(0.0, logit_gap + np.log(n_classes - 1)))
+
+
+@dataclass(frozen=True)
+class Hinge:
+    """Multiclass hinge loss of Crammer and Singer: convex, not smooth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Z = np.array([[[2.0], [1.5]]], dtype=np.float32)      # the margin is 0.5
+    >>> float(Hinge().potential(Z.copy(), 0)[0, 0] - 2.0)
+    0.5
+    """
+
+    name: ClassVar[str] = "hinge"
+    needs_label: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
+
+    def potential(self, Z: Float32Array, label: int) -> Float32Array:
+        """Largest logit, rivals lifted by 1; ``Z`` becomes the one-hot of that class."""
+        Z[:, label] -= 1.0
+        best = Z.argmax(axis=1)[:, None]
+        top = np.take_along_axis(Z, best, axis=1)[:, 0] + np.float32(1.0)
+        Z[...] = 0.0
+        np.put_along_axis(Z, best, 1.0, axis=1)
+        return top
+
+    @property
+    def curvature(self) -> float:
+        """The hinge has no finite curvature."""
+        return float("inf")
+
+    def largest(self, logit_gap: float, n_classes: int) -> float:
+        """``1 + gap``."""
+        return 1.0 + logit_gap
+
+
+@dataclass(frozen=True)
+class SmoothedHinge:
+    """The hinge with its maximum softened at temperature ``tau``: what the implicit step solves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Z = np.array([[[2.0], [0.5]]], dtype=np.float32)
+    >>> gap = SmoothedHinge(tau=0.1).potential(Z.copy(), 0) - Hinge().potential(Z.copy(), 0)
+    >>> 0 <= float(gap[0, 0]) <= 0.1 * np.log(2)
+    True
+    """
+
+    tau: float = 0.01
+    name: ClassVar[str] = "smoothed-hinge"
+    needs_label: ClassVar[bool] = True
+    smooth: ClassVar[bool] = True
+
+    def potential(self, Z: Float32Array, label: int) -> Float32Array:
+        """Softened maximum; ``Z`` becomes its softmax weights."""
+        Z[:, label] -= 1.0
+        Z /= np.float32(self.tau)
+        return _softmax_in_place(Z) * np.float32(self.tau) + np.float32(1.0)
+
+    @property
+    def curvature(self) -> float:
+        """Softmax curvature over the temperature."""
+        return 0.5 / self.tau
+
+    def largest(self, logit_gap: float, n_classes: int) -> float:
+        """``1 + gap + tau log K``."""
+        return 1.0 + logit_gap + self.tau * float(np.log(n_classes))
+
+
+def loss_by_name(name: str) -> Loss:
+    """Return the loss called ``name``: "softmax" or "hinge".
+
+    Examples
+    --------
+    >>> loss_by_name("hinge")
+    Hinge()
+    """
+    known: dict[str, Loss] = {"softmax": Softmax(), "hinge": Hinge()}
+    if name not in known:
+        raise InputError(f"unknown loss {name!r}; choose one of {', '.join(map(repr, known))}")
+    return known[name]

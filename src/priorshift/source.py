@@ -1,0 +1,408 @@
+"""The offline stage: everything that is known before the stream begins, and never changes after.
+
+A ``Source`` holds f0, the labelled hold-out as the risk needs it, the class prior, the confusion
+matrix and the constants of the theorems. It is built once, shared by every stream, and read-only.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+
+from priorshift.checks import as_labels, as_matrix, class_indices
+from priorshift.errors import InputError, InputTypeError, PriorshiftWarning, SourceError
+from priorshift.head import fit_head, linear_weights
+from priorshift.model import Model, check_estimator_object, is_fitted
+from priorshift.risk import Loss, RiskData, loss_by_name, norms, project_ball
+from priorshift.typing import AnyArray, Float32Array, FloatArray, IntArray
+
+_SINGULAR = 1e-8
+
+
+class Batch(NamedTuple):
+    """One batch of the stream, validated: f0's probabilities (n, K) and the features (n, d).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Batch(np.array([[0.2, 0.8]]), np.zeros((1, 3))).labels.tolist()
+    [1]
+    """
+
+    proba: FloatArray
+    features: FloatArray
+
+    @property
+    def labels(self) -> IntArray:
+        """f0's hard predictions, as class indices."""
+        return self.proba.argmax(axis=1)
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """What the linear learners see of a row: X itself, or a transformer's or callable's output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> FeatureMap(np.square, intercept=True)(np.array([[3.0]])).tolist()
+    [[9.0, 1.0]]
+    """
+
+    map: Any = None
+    intercept: bool = True
+
+    def __call__(self, X: Any) -> FloatArray:
+        """Return the features (n, d), with a last column of ones if there is an intercept."""
+        if self.map is None:
+            features = as_matrix(X)
+        else:
+            transform = getattr(self.map, "transform", self.map)
+            features = as_matrix(transform(X), where="features(X)")
+        if not self.intercept:
+            return features
+        return np.column_stack([features, np.ones(len(features))])
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What the offline stage knows. Build it with ``build_source``.
+
+    Attributes
+    ----------
+    classes : (K,) array
+        Class labels, sorted; class indices everywhere else refer to this order.
+    prior : (K,) array
+        Class prior of the hold-out, D_0(y).
+    confusion, soft_confusion : (K, K) arrays
+        Column ``j``: how f0 spreads class ``j`` over its predictions (hard), or its mean probability
+        vector (soft). Equation "definition-C", with the denominator summed.
+    proba, labels : (n, K), (n,) arrays
+        f0's honest probabilities on the hold-out, and its classes, rows sorted by class.
+    risk : RiskData
+        Class-wise features of the hold-out.
+    head : (K, d) float32 array
+        Linear model that UOGD and ATLAS start from.
+    diameter, gradient_bound, loss_bound : float
+        The constants Gamma (D), G and B of the theorems, from the data and the ball.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = np.array([[-1.0], [-0.5], [0.5], [1.0]]), np.array(["no", "no", "yes", "yes"])
+    >>> source = build_source(LogisticRegression().fit(X, y), X, y)
+    >>> source.classes.tolist(), source.prior.tolist(), source.sigma_min
+    (['no', 'yes'], [0.5, 0.5], 1.0)
+    """
+
+    model: Model
+    features: FeatureMap
+    loss: Loss
+    prior: FloatArray
+    proba: FloatArray
+    labels: IntArray
+    risk: RiskData
+    head: Float32Array
+    diameter: float
+    n_features: int
+    honest: bool = True
+
+    @property
+    def classes(self) -> AnyArray:
+        """Class labels, sorted."""
+        return self.model.classes
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self.model.classes)
+
+    @property
+    def counts(self) -> IntArray:
+        """Hold-out rows of each class."""
+        return self.risk.counts
+
+    @cached_property
+    def confusion(self) -> FloatArray:
+        """C[i, j]: the share of class j that f0 calls i."""
+        C = np.zeros((self.n_classes, self.n_classes))
+        np.add.at(C, (self.proba.argmax(axis=1), self.labels), 1.0)
+        return C / self.counts
+
+    @cached_property
+    def soft_confusion(self) -> FloatArray:
+        """Column j is the mean of f0's probability vector over class j."""
+        sums = np.add.reduceat(self.proba, self.risk.offsets[:-1], axis=0)
+        return (sums / self.counts[:, None]).T
+
+    @cached_property
+    def sigma_min(self) -> float:
+        """Smallest singular value of C: the sigma of the theorems."""
+        return float(np.linalg.svd(self.confusion, compute_uv=False)[-1])
+
+    @cached_property
+    def confusion_inverse(self) -> FloatArray:
+        """C^-1, or an error that names the classes f0 cannot tell apart."""
+        return _inverse(self.confusion, self.classes, "the confusion matrix of f0")
+
+    @cached_property
+    def soft_confusion_inverse(self) -> FloatArray:
+        """Inverse of the soft confusion matrix."""
+        return _inverse(self.soft_confusion, self.classes, "the soft confusion matrix of f0")
+
+    @property
+    def radius(self) -> float:
+        """Radius of the ball W."""
+        return self.diameter / 2.0
+
+    @cached_property
+    def gradient_bound(self) -> float:
+        """G = sup ||grad loss||: ``||(p - e_y) x^T|| <= sqrt(2) max ||x||`` for both losses."""
+        return float(np.sqrt(2.0)) * self.risk.largest_norm
+
+    @cached_property
+    def loss_bound(self) -> float:
+        """B = sup |loss| over the ball: two rows of W differ by at most ``sqrt(2)`` radii."""
+        gap = float(np.sqrt(2.0)) * self.radius * self.risk.largest_norm
+        return self.loss.largest(gap, self.n_classes)
+
+    def read(self, X: Any) -> Batch:
+        """Validate a batch and compute all that any learner needs of it.
+
+        Raises before any state changes if ``X`` is not usable.
+        """
+        if self.features.map is None:
+            as_matrix(X, self.n_features)
+        features = self.features(X)
+        if features.shape[1] != self.risk.XT.shape[0]:
+            raise InputError(
+                f"features(X) has {features.shape[1] - self.features.intercept} columns, the "
+                f"hold-out had {self.risk.XT.shape[0] - self.features.intercept}"
+            )
+        proba = self.model.predict_proba(X)
+        if len(proba) != len(features):
+            raise InputError(f"the model returned {len(proba)} rows for {len(features)} rows of X")
+        return Batch(proba, features)
+
+
+def closest_classes(C: FloatArray) -> tuple[int, int]:
+    """Return the two classes whose columns of C are nearest to each other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> closest_classes(np.array([[1.0, 0.5, 0.5], [0.0, 0.5, 0.4], [0.0, 0.0, 0.1]]))
+    (1, 2)
+    """
+    distance = np.linalg.norm(C[:, :, None] - C[:, None, :], axis=0)
+    np.fill_diagonal(distance, np.inf)
+    first, second = np.unravel_index(int(distance.argmin()), distance.shape)
+    return (int(first), int(second)) if first < second else (int(second), int(first))
+
+
+def _inverse(C: FloatArray, classes: AnyArray, name: str) -> FloatArray:
+    sigma = float(np.linalg.svd(C, compute_uv=False)[-1])
+    if sigma < _SINGULAR:
+        a, b = (classes[k] for k in closest_classes(C))
+        raise SourceError(
+            f"{name} cannot be inverted (smallest singular value {sigma:.2g}): on the hold-out "
+            f"it does not tell class {a!s} from class {b!s}. Merge them, give a larger "
+            "hold-out, or use a better model"
+        )
+    inverse: FloatArray = np.linalg.inv(C)
+    return inverse
+
+
+def build_source(
+    estimator: Any,
+    X0: Any,
+    y0: Any,
+    *,
+    features: Any = None,
+    intercept: bool = True,
+    loss: str = "softmax",
+    diameter: float | None = None,
+    head: FloatArray | None = None,
+    cv: int = 5,
+    random_state: int = 0,
+) -> Source:
+    """Run the offline stage.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With ``predict_proba``, ``decision_function`` or only ``predict``. A fitted one is left as it
+        is, and the hold-out measures it. An unfitted one is cloned, fitted on all of the hold-out,
+        and measured by cross-fitting, so that the confusion matrix is honest.
+    X0, y0 : array-likes
+        The labelled hold-out.
+    features : transformer, callable or None
+        What the linear learners see; None is X itself.
+    intercept : bool
+        Give the linear learners a constant feature.
+    loss : {"softmax", "hinge"}
+        Loss of the linear learners.
+    diameter : float, optional
+        Gamma. By default twice the norm of f0's weights, or of a fit on the hold-out.
+    head : (K, d) array, optional
+        Start of the linear learners. By default f0's weights where f0 is linear in the features, else
+        a fit on the hold-out, in the ball.
+    cv, random_state : int
+        Folds of the cross-fitting, and their seed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1], 50)
+    >>> X = rng.normal(size=(100, 2)) + 2 * y[:, None]
+    >>> source = build_source(LogisticRegression(), X, y)      # unfitted: cross-fitted
+    >>> source.confusion.sum(axis=0).tolist(), bool(source.sigma_min > 0.5)
+    ([1.0, 1.0], True)
+    """
+    check_estimator_object(estimator)
+    feature_map = FeatureMap(features, intercept)
+    matrix = feature_map(X0)
+    n_features = as_matrix(X0).shape[1] if features is None else -1
+    labels = as_labels(y0, len(matrix), "y0")
+    fitted = is_fitted(estimator)
+    classes = _check_classes(estimator if fitted else None, labels)
+    indices = class_indices(labels, classes, "y0")
+    if fitted:
+        model, honest = Model(estimator, classes), True
+        proba = model.predict_proba(X0)
+    else:
+        model, proba, honest = _cross_fit(estimator, X0, labels, indices, classes, cv, random_state)
+    order = np.argsort(indices, kind="stable")
+    data = RiskData.of(matrix, indices, len(classes))
+    loss_object = loss_by_name(loss)
+    prior = data.counts / data.counts.sum()
+    W, width = _head(model.estimator, feature_map, data, loss_object, prior, head, diameter)
+    return Source(
+        model=model,
+        features=feature_map,
+        loss=loss_object,
+        prior=prior,
+        proba=proba[order],
+        labels=indices[order],
+        risk=data,
+        head=W,
+        diameter=width,
+        n_features=n_features,
+        honest=honest,
+    )
+
+
+def _check_classes(fitted: Any | None, labels: AnyArray) -> AnyArray:
+    classes = np.unique(labels)
+    known = getattr(fitted, "classes_", None) if fitted is not None else None
+    if known is not None:
+        known = np.asarray(known)
+        missing = np.setdiff1d(known, classes)
+        if len(missing):
+            raise SourceError(
+                f"the hold-out has no row of class {missing[0]!s}, which the model knows "
+                f"({len(missing)} class(es) missing): add labelled rows of every class"
+            )
+    if len(classes) < 2:
+        raise SourceError(
+            f"the hold-out has {len(classes)} class, at least 2 classes are needed: "
+            "check that y0 is the right column"
+        )
+    return classes
+
+
+def _cross_fit(
+    estimator: Any,
+    X: Any,
+    labels: AnyArray,
+    indices: IntArray,
+    classes: AnyArray,
+    cv: int,
+    random_state: int,
+) -> tuple[Model, FloatArray, bool]:
+    """Fit on everything; measure each row by a model that did not see it."""
+    if cv < 2:
+        raise InputError(f"cv is {cv}: cross-fitting needs at least 2 folds")
+    smallest, largest = np.bincount(indices).min(), np.bincount(indices).max()
+    folds = int(min(cv, largest))
+    final = Model(_fit(clone(estimator), X, labels), classes)
+    proba = np.zeros((len(indices), len(classes)))
+    if folds < 2:
+        return final, final.predict_proba(X), False
+    rows = X if hasattr(X, "iloc") or hasattr(X, "columns") else np.asarray(X)
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=random_state)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The least populated class")
+        splits = list(splitter.split(np.zeros(len(indices)), indices))
+    for train, test in splits:
+        if len(np.unique(indices[train])) < 2:
+            return final, final.predict_proba(X), False
+        part = Model(_fit(clone(estimator), _take(rows, train), labels[train]), classes)
+        proba[test] = part.predict_proba(_take(rows, test))
+    return final, proba, bool(smallest >= cv)
+
+
+def _take(X: Any, rows: IntArray) -> Any:
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X[rows]
+
+
+def _fit(estimator: Any, X: Any, y: AnyArray) -> Any:
+    if not hasattr(estimator, "fit"):
+        raise InputTypeError(f"{type(estimator).__name__} has no fit method and is not fitted")
+    return estimator.fit(X, y)
+
+
+def _head(
+    estimator: Any,
+    features: FeatureMap,
+    data: RiskData,
+    loss: Loss,
+    prior: FloatArray,
+    head: FloatArray | None,
+    diameter: float | None,
+) -> tuple[Float32Array, float]:
+    if diameter is not None and not (np.isfinite(diameter) and diameter > 0):
+        raise InputError(f"diameter is {diameter}: it must be a positive number")
+    shape = (data.n_classes, data.XT.shape[0])
+    if head is None and features.map is None:
+        head = linear_weights(estimator, data.n_classes, features.intercept)
+    if head is not None and np.shape(head) != shape:
+        raise InputError(f"head has shape {np.shape(head)}, the features need {shape}")
+    radius = None if diameter is None else diameter / 2.0
+    if head is None or (radius is not None and np.linalg.norm(head) > radius * (1 + 1e-6)):
+        head = fit_head(data, loss, prior, radius)
+    W = np.asarray(head, dtype=np.float32)[None]
+    if diameter is None:
+        diameter = 2.0 * max(float(norms(W)[0]), 1e-3)
+    return project_ball(W, diameter / 2.0)[0], float(diameter)
+
+
+def warn_if_weak(source: Source) -> None:
+    """Warn when C is so near to singular that the hold-out's own noise could have made it so.
+
+    Examples
+    --------
+    >>> warn_if_weak.__name__
+    'warn_if_weak'
+    """
+    noise = 0.5 / float(np.sqrt(source.counts.min()))
+    if source.sigma_min < 0.1 * noise:
+        a, b = (source.classes[k] for k in closest_classes(source.confusion))
+        warnings.warn(
+            f"f0 hardly tells class {a!s} from class {b!s} (smallest singular value of C "
+            f"{source.sigma_min:.2g}, its noise about {noise:.2g}): estimates of the class mix will "
+            "be very noisy",
+            PriorshiftWarning,
+            stacklevel=3,
+        )
