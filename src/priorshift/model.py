@@ -49,6 +49,56 @@ class ProbabilityModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
 
+class LinearModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Multinomial logistic regression with given weights (K, d) and no intercept.
+
+    Examples
+    --------
+    >>> LinearModel(coef=[[0.0], [0.0]], classes=[0, 1]).predict_proba([[3.0]]).tolist()
+    [[0.5, 0.5]]
+    """
+
+    def __init__(self, coef: Any, classes: Any) -> None:
+        self.coef = coef
+        self.classes = classes
+
+    @property
+    def classes_(self) -> AnyArray:
+        """Class labels, in the order of the rows of ``coef``."""
+        return np.asarray(self.classes)
+
+    @property
+    def coef_(self) -> FloatArray:
+        """The weights."""
+        return np.asarray(self.coef, dtype=np.float64)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, X: Any, y: Any = None) -> LinearModel:
+        """Do nothing: the weights are given."""
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Softmax of the linear scores."""
+        return np.asarray(softmax(as_matrix(X, self.coef_.shape[1]) @ self.coef_.T, axis=1))
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the most probable class of each row."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+
+def log_probabilities(P: Any) -> FloatArray:
+    """Logarithms of class probabilities: the features, where probabilities are all there is.
+
+    Examples
+    --------
+    >>> log_probabilities([[1.0, 0.0]]).round(2).tolist()
+    [[0.0, -13.82]]
+    """
+    return np.log(np.maximum(as_matrix(P), 1e-6))
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """A fitted classifier with `predict_proba`, `decision_function`, or only `predict`.

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorshift.errors import InputError
-from priorshift.typing import FloatArray
+from priorshift.errors import InputError, InputTypeError
+from priorshift.typing import AnyArray, FloatArray
 
 __all__ = [
     "Bernoulli",
@@ -74,18 +74,18 @@ def check_priors(priors: ArrayLike, name: str = "priors") -> FloatArray:
     if values.ndim not in (1, 2) or values.size == 0:
         raise InputError(f"{name} has shape {values.shape}; give (classes,) or (rounds, classes)")
     # Written so that NaN fails, too.
-    bad = ~(values >= 0).all(axis=-1)
+    bad = np.asarray(~(values >= 0).all(axis=-1))
     if bad.any():
         raise InputError(f"{name}{_where(bad)} has a negative or missing entry; shares are >= 0")
     sums = values.sum(axis=-1)
-    bad = ~(np.abs(sums - 1) <= _TOLERANCE)
+    bad = np.asarray(~(np.abs(sums - 1) <= _TOLERANCE))
     if bad.any():
         total = np.atleast_1d(sums)[np.argmax(bad)]
         raise InputError(f"{name}{_where(bad)} sums to {total:.6g}, not 1; divide it by its sum")
     return values
 
 
-def _where(bad: np.ndarray[Any, np.dtype[np.bool_]]) -> str:
+def _where(bad: AnyArray) -> str:
     return f" in round {np.argmax(bad)} (counted from 0)" if bad.ndim else ""
 
 
@@ -160,6 +160,9 @@ class Mixture(ABC):
         """
         first, second = _check_pair(mu1, mu2)
         rounds = check_integer(rounds, "rounds", least=1)
+        if rng is None:
+            # numpy would take it for "seed from the clock", and the run could not be repeated.
+            raise InputTypeError("rng is None; give a numpy.random.Generator or a seed")
         alpha = self.weights(rounds, np.random.default_rng(rng))[:, np.newaxis]
         return (1 - alpha) * first + alpha * second
 

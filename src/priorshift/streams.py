@@ -128,7 +128,8 @@ class PoolWorld:
         """
         within = (rng.random(len(labels)) * self._counts[labels]).astype(np.intp)
         rows = self._order[self._starts[labels] + within]
-        return self.X[rows].astype(np.float64)
+        drawn: FloatArray = self.X[rows].astype(np.float64)
+        return drawn
 
 
 @dataclass(frozen=True, eq=False, repr=False)

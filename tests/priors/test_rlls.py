@@ -184,6 +184,23 @@ def test_needs_no_inverse(make_source, make_batch):
         np.testing.assert_allclose(raw, [1.0, 0.0, 0.0], atol=1e-6)
 
 
+@pytest.mark.parametrize("calls", [[4, 0], [1, 3]], ids=["fits", "cannot fit"])
+@pytest.mark.parametrize("penalty", [0.0, 0.05])
+def test_a_class_that_f0_never_called(make_source, make_batch, penalty, calls):
+    """The singular value is exactly 0 here, not just small."""
+    confusion = np.array([[1.0, 1.0], [0.0, 0.0]])
+    prior = np.array([0.5, 0.5])
+    source = make_source(prior, confusion, confusion, np.array([50, 50]))
+    batch = make_batch(np.repeat(np.eye(2), calls, axis=0))
+    estimate = RLLS(penalty=penalty).estimate(source, batch)
+    joint, theta = confusion * prior, estimate.raw / prior - 1
+    target = np.array(calls) / 4 - joint.sum(axis=1)
+    brute = brute_force(joint, target, penalty)
+    assert objective(theta, joint, target, penalty) <= brute.fun + 1e-9
+    assert theta[0] == pytest.approx(theta[1])  # nothing tells the two apart
+    assert np.isfinite(estimate.covariance).all()
+
+
 @pytest.mark.parametrize("penalty", [0.0, 0.1, None])
 def test_one_row(make_world, make_batch, penalty):
     world = make_world(2)

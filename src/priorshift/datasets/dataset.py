@@ -10,7 +10,14 @@ from priorshift.errors import InputError
 from priorshift.streams import PoolWorld, World
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
-__all__ = ["Dataset", "check_labels", "check_rows", "encode_labels", "pool_dataset"]
+__all__ = [
+    "Dataset",
+    "check_labels",
+    "check_probabilities",
+    "check_rows",
+    "encode_labels",
+    "pool_dataset",
+]
 
 _MOST = np.iinfo(np.int64).max
 # Probabilities stored in half precision still add up to 1 within this.
@@ -94,8 +101,11 @@ def check_rows(values: AnyArray, where: str) -> AnyArray:
         raise InputError(f"{where} is of type {values.dtype}; give real numbers")
     if values.ndim != 2 or 0 in values.shape:
         raise InputError(f"{where} has shape {values.shape}; give (rows, features), at least one")
-    # Half precision is only for storage: sums over its columns would overflow.
-    rows = values.astype(np.float32 if values.dtype.itemsize < 4 else np.float64)
+    # Half precision is only for storage (sums over its columns would overflow); float32 stays, as
+    # the wide pools would take twice the memory for digits they do not have.
+    dtype = np.result_type(values.dtype, np.float32)
+    with np.errstate(over="ignore"):
+        rows = values.astype(np.float32 if dtype == np.float32 else np.float64, copy=False)
     good = np.isfinite(rows).all(axis=1)
     if not good.all():
         raise InputError(
@@ -134,8 +144,8 @@ def encode_labels(y0: AnyArray, y1: AnyArray, where: str) -> tuple[AnyArray, Int
 
     Examples
     --------
-    >>> encode_labels(np.array(["b", "a"]), np.array(["b"]), "example")
-    (array(['a', 'b'], dtype='<U1'), array([1, 0]), array([1]))
+    >>> encode_labels(np.array(["b", "a"]), np.array(["a", "b"]), "example")
+    (array(['a', 'b'], dtype='<U1'), array([1, 0]), array([0, 1]))
     """
     if y0.dtype.kind != y1.dtype.kind:
         raise InputError(

@@ -45,10 +45,11 @@ def read_arrays(path: str | os.PathLike[str], wanted: Sequence[str]) -> dict[str
     ...     read_arrays(path, ["a", "c"])
     {'a': array([0, 1, 2])}
     """
-    file = Path(path).expanduser()
-    if not file.exists():
+    file = Path(os.path.expanduser(path))
+    # os.path answers False where Path's own tests raise (a name too long, a folder closed to us).
+    if not os.path.exists(file):
         raise FileFormatError(f"{file}: there is no such file; check the path")
-    if not file.is_file():
+    if not os.path.isfile(file):
         raise FileFormatError(f"{file}: is not a file; give the path of an .npz file")
     found: dict[str, AnyArray] = {}
     current = "the file"

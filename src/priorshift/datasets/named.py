@@ -45,7 +45,7 @@ def data_folder() -> Path:
     """
     folder = os.environ.get(VARIABLE)
     if folder:
-        return Path(folder).expanduser()
+        return Path(os.path.expanduser(folder))
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "priorshift"
 
@@ -79,7 +79,7 @@ def named_dataset(name: str) -> Dataset:
             f"{name!r} is no name of a data set; give a plain name, or a path that ends in .npz"
         )
     path = data_folder() / f"{name}.npz"
-    if not path.exists():
+    if not os.path.exists(path):
         raise FileFormatError(_how_to_get(name))
     arrays = read_arrays(path, ["X", "y", "split"])
     for key in ("X", "y"):
@@ -109,13 +109,20 @@ def _split(split: AnyArray | None, rows: int, path: Path) -> tuple[AnyArray, Any
     """Return the shuffled row numbers of the offline set and of the online pool."""
     order = np.random.default_rng(_SEED).permutation(rows)
     if split is None:
-        return order[: rows // 2], order[rows // 2 :]
-    if split.shape != (rows,) or not np.isin(split, (0, 1)).all():
+        split = np.empty(rows, dtype=np.intp)
+        split[order] = np.arange(rows) >= rows // 2
+    good = split.shape == (rows,) and split.dtype.kind in "iub"
+    if not good or not np.isin(split, (0, 1)).all():
         raise InputError(
             f"{path}: split has shape {split.shape} for {rows} rows; "
             "give 0 (offline) or 1 (online) for each row"
         )
-    return order[split[order] == 0], order[split[order] == 1]
+    offline, online = order[split[order] == 0], order[split[order] == 1]
+    if not len(offline) or not len(online):
+        raise InputError(
+            f"{path}: {len(offline)} offline and {len(online)} online rows; both need at least one"
+        )
+    return offline, online
 
 
 def _standardise(rows: AnyArray, offline: AnyArray) -> AnyArray:

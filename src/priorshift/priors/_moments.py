@@ -30,9 +30,11 @@ def prediction_mean(batch: Batch, soft: bool) -> FloatArray:
     rows, classes = batch.proba.shape
     if rows == 0:
         raise InputError("the batch has no rows; a class prior needs at least one")
+    mean: FloatArray
     if soft:
-        return np.add.reduce(batch.proba, axis=0) / rows
-    mean: FloatArray = np.bincount(batch.labels, minlength=classes) / rows
+        mean = np.add.reduce(batch.proba, axis=0) / rows
+    else:
+        mean = np.bincount(batch.labels, minlength=classes) / rows
     return mean
 
 

@@ -174,7 +174,7 @@ class MLLS:
         return density_ratios(batch.proba, source.prior)
 
     def _fit(self, ratios: FloatArray, start: FloatArray) -> FloatArray:
-        prior = start / start.sum()
+        prior: FloatArray = start / start.sum()
         for _ in range(self.max_iter):
             if _gap(ratios, prior) <= self.tol:
                 return prior

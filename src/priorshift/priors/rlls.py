@@ -103,7 +103,7 @@ def _slope(spectrum: _Spectrum, penalty: float, target: FloatArray) -> FloatArra
     if u == 1.0:
         return np.zeros_like(joint)
     if u == 0.0:
-        return np.linalg.pinv(joint)
+        return np.asarray(np.linalg.pinv(joint), dtype=np.float64)
     residual = joint @ theta - target
     off_residual = _project_off(residual) / np.linalg.norm(residual)
     off_theta = _project_off(theta) / np.linalg.norm(theta)
@@ -153,7 +153,7 @@ class RLLS:
 
     The covariance is that of q, carried to :math:`\hat\mu` by the derivative of the solution
     (exact where the solution is linear in q; where the penalty bites the solution bends, and small
-    batches can be off by half). It is the noise of the estimate, not its bias: where
+    batches can be off by a factor of two). It is the noise of the estimate, not its bias: where
     the penalty holds theta at 0 it is zero.
 
     Examples

@@ -53,10 +53,9 @@ def project_simplex(v: ArrayLike, floor: float = 0.0) -> FloatArray:
     # Only differences to the largest entry matter, and an entry further than `mass` below it ends
     # on the floor: both keep the sums exact however large the entries of v are.
     gaps = np.maximum(points - points.max(axis=-1, keepdims=True), -mass)
-    ordered = -np.sort(-gaps, axis=-1)
-    thresholds = (np.cumsum(ordered, axis=-1) - mass) / np.arange(1, size + 1)
-    # `ordered > thresholds` holds for the first `active` entries; >= keeps one when mass is 0.
-    active = np.count_nonzero(ordered >= thresholds, axis=-1, keepdims=True)
-    tau = np.take_along_axis(thresholds, active - 1, axis=-1)
+    sums = np.cumsum(np.sort(gaps, axis=-1)[..., ::-1], axis=-1)
+    # The k largest entries alone would need the threshold (sum - mass) / k. It rises with k while
+    # the next entry is above it and falls after, so the right one is the largest.
+    tau = ((sums - mass) / np.arange(1, size + 1)).max(axis=-1, keepdims=True)
     projected: FloatArray = np.maximum(gaps - tau, 0.0) + floor
     return projected

@@ -34,5 +34,5 @@ def project_ball(W: NDArray[Real], radius: float) -> NDArray[Real]:
     <BLANKLINE>
            [[0.3, 0.4]]])
     """
-    scale = np.minimum(1.0, radius / np.maximum(norms(W), np.finfo(np.float64).tiny))
+    scale = radius / np.maximum(norms(W), radius)
     return W * scale.astype(W.dtype)[:, None, None]

@@ -29,11 +29,13 @@ _LARGEST_NEWTON = 128
 class ImplicitResult(NamedTuple):
     """Solution of the implicit update.
 
-    ``evaluations`` counts gradient evaluations of one base learner, summed over base learners.
+    ``hint_loss`` and ``hint_gradient`` are H and its gradient there; ``evaluations`` counts gradient
+    evaluations of one base learner, summed over base learners.
     """
 
     W: Float32Array
     hint_loss: FloatArray
+    hint_gradient: Float32Array
     residual: FloatArray
     evaluations: int
 
@@ -124,18 +126,21 @@ class _Best:
     def __init__(self, start: Float32Array) -> None:
         self.W = start.copy()
         self.hint_loss = np.zeros(len(start))
+        self.hint_gradient = np.zeros_like(start)
         self.residual = np.full(len(start), np.inf)
 
     def offer(
-        self, which: IntArray, W: Float32Array, value: FloatArray, residual: FloatArray
+        self, which: IntArray, W: Float32Array, risk: RiskValue, residual: FloatArray
     ) -> None:
         better = residual < self.residual[which]
         kept = which[better]
-        self.W[kept], self.hint_loss[kept] = W[better], value[better]
-        self.residual[kept] = residual[better]
+        self.W[kept], self.residual[kept] = W[better], residual[better]
+        self.hint_loss[kept], self.hint_gradient[kept] = risk.value[better], risk.gradient[better]
 
     def result(self, evaluations: int) -> ImplicitResult:
-        return ImplicitResult(self.W, self.hint_loss, self.residual, evaluations)
+        return ImplicitResult(
+            self.W, self.hint_loss, self.hint_gradient, self.residual, evaluations
+        )
 
 
 def _newton(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -> ImplicitResult:
@@ -147,7 +152,7 @@ def _newton(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -> I
     risk, value, gradient = problem.evaluate(W, active)
     for step in range(solver.max_steps):
         residual = problem.residual(W, gradient, active)
-        best.offer(active, W, risk.value, residual)
+        best.offer(active, W, risk, residual)
         going = residual > solver.tolerance
         if not going.any():
             break
@@ -221,7 +226,7 @@ def _accelerated(
     for _ in range(solver.max_steps):
         risk, _, gradient = problem.evaluate(ahead, active)
         residual = problem.residual(ahead, gradient, active)
-        best.offer(active, ahead, risk.value, residual)
+        best.offer(active, ahead, risk, residual)
         going = residual > solver.tolerance
         if not going.any():
             break

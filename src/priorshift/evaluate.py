@@ -1,0 +1,262 @@
+"""Send a learner through a stream and measure it, with the clairvoyant beside it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from priorshift.errors import InputError
+from priorshift.learners import Learner
+from priorshift.risk import RiskData, class_risks
+from priorshift.shifts import total_variation
+from priorshift.source import Batch, Source
+from priorshift.streams import Chunk, Stream
+from priorshift.typing import FloatArray, IntArray
+
+PROTOCOLS = ("predict-first", "adapt-first")
+# Below this many multiplications a product is faster on one core than on several.
+_SMALL_PRODUCT = 5_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What one run measured, a row for each round.
+
+    Attributes
+    ----------
+    errors, fix_errors, oracle_errors : (T,) arrays
+        Share of wrong predictions of the learner, of f0, and of the clairvoyant that knows the
+        round's class mix (with the true densities where the world has them, else with f0).
+    prior_errors : (T,) array
+        L1 distance of the learner's class mix from the true one, at prediction time.
+    priors : (T, K) array
+        The learner's class mix at prediction time.
+    weights : (T, N) array or None
+        Meta weights, for learners that have them.
+    risks : (T,) array or None
+        R_t(w_t), where asked for.
+    variation : float
+        V_T.
+    reusability : float or None
+        The bound ``K G^2 sum ||h_t - mu_t||^2`` of G_T, for learners with a hint.
+    seconds : float
+        Time of the learner's own steps.
+
+    Examples
+    --------
+    >>> Result.__name__
+    'Result'
+    """
+
+    learner: str
+    protocol: str
+    errors: FloatArray
+    fix_errors: FloatArray
+    oracle_errors: FloatArray
+    prior_errors: FloatArray
+    priors: FloatArray
+    weights: FloatArray | None
+    risks: FloatArray | None
+    variation: float
+    reusability: float | None
+    seconds: float
+    state: Any
+
+    @property
+    def error(self) -> float:
+        """Average error in percent."""
+        return float(100 * self.errors.mean())
+
+    @property
+    def fix_error(self) -> float:
+        """Average error of f0 in percent."""
+        return float(100 * self.fix_errors.mean())
+
+    @property
+    def oracle_error(self) -> float:
+        """Average error of the clairvoyant in percent."""
+        return float(100 * self.oracle_errors.mean())
+
+    @property
+    def rounds_per_second(self) -> float:
+        """Rounds of predicting and adapting in a second."""
+        return len(self.errors) / max(self.seconds, 1e-9)
+
+
+@dataclass
+class _Tracks:
+    """Rows that are filled in round by round."""
+
+    errors: FloatArray
+    priors: FloatArray
+    weights: FloatArray | None
+    risks: FloatArray | None
+    gaps: float = 0.0
+    seconds: float = 0.0
+
+
+def evaluate(
+    learner: Learner,
+    source: Source,
+    stream: Stream,
+    *,
+    protocol: str | None = None,
+    track_weights: bool = False,
+    risk: RiskData | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Result:
+    """Run ``learner`` over all rounds of ``stream``.
+
+    Parameters
+    ----------
+    protocol : {"predict-first", "adapt-first"}, optional
+        Whether S_t is predicted before or after it is learned from; by default the learner's own.
+    track_weights : bool
+        Keep the meta weights of every round.
+    risk : RiskData, optional
+        Data that stand for the true class-conditional distributions: with them R_t(w_t) is measured
+        every round, for learners with a linear model.
+    progress : callable, optional
+        Called with the number of rounds done, a few hundred rounds apart.
+
+    Examples
+    --------
+    >>> from priorshift.datasets import load_dataset
+    >>> from priorshift.learners import FTH
+    >>> from priorshift.offline import offline_stage
+    >>> data = load_dataset("digits")
+    >>> stream = Stream(data.world, np.tile(data.mu2, (30, 1)), batch_size=20, seed=0)
+    >>> result = evaluate(FTH(), offline_stage(data), stream)
+    >>> result.oracle_error <= result.error <= result.fix_error
+    True
+    """
+    protocol = protocol or learner.protocol
+    if protocol not in PROTOCOLS:
+        known = ", ".join(map(repr, PROTOCOLS))
+        raise InputError(f"protocol is {protocol!r}: choose one of {known}")
+    state = learner.start(source)
+    tracks = _tracks(learner, source, state, stream, track_weights, risk)
+    fix_errors, oracle_errors = np.empty(len(stream)), np.empty(len(stream))
+    with threadpool_limits(limits=_threads(source, state)):
+        for chunk in stream.chunks():
+            batch = source.read(chunk.X)
+            rows = slice(chunk.first, chunk.first + chunk.rounds)
+            fix_errors[rows] = _per_round(batch.labels != chunk.y, chunk)
+            oracle_errors[rows] = _per_round(_oracle(source, stream, chunk, batch) != chunk.y, chunk)
+            state = _walk(learner, source, state, chunk, batch, protocol, tracks, risk)
+            if progress is not None:
+                progress(chunk.first + chunk.rounds)
+    hinted = hasattr(state, "hint_mix")
+    return Result(
+        learner=learner.name,
+        protocol=protocol,
+        errors=tracks.errors,
+        fix_errors=fix_errors,
+        oracle_errors=oracle_errors,
+        prior_errors=np.abs(tracks.priors - stream.priors).sum(axis=1),
+        priors=tracks.priors,
+        weights=tracks.weights,
+        risks=tracks.risks,
+        variation=total_variation(stream.priors),
+        reusability=source.n_classes * source.gradient_bound**2 * tracks.gaps if hinted else None,
+        seconds=tracks.seconds,
+        state=state,
+    )
+
+
+def _tracks(
+    learner: Any, source: Source, state: Any, stream: Stream, weights: bool, risk: RiskData | None
+) -> _Tracks:
+    rounds = len(stream)
+    if weights and not hasattr(learner, "weights"):
+        raise InputError(f"{learner.name} has no meta weights to track")
+    if risk is not None and not hasattr(learner, "model"):
+        raise InputError(f"{learner.name} has no linear model whose risk could be measured")
+    number = len(learner.weights(source, state)) if weights else 0
+    return _Tracks(
+        errors=np.empty(rounds),
+        priors=np.empty((rounds, source.n_classes)),
+        weights=np.empty((rounds, number)) if weights else None,
+        risks=np.empty(rounds) if risk is not None else None,
+    )
+
+
+def _walk(
+    learner: Any,
+    source: Source,
+    state: Any,
+    chunk: Chunk,
+    batch: Batch,
+    protocol: str,
+    tracks: _Tracks,
+    risk: RiskData | None,
+) -> Any:
+    """Go through the rounds of a chunk; only the learner's own steps are on the clock."""
+    size = len(chunk.y) // chunk.rounds
+    for i in range(chunk.rounds):
+        rows = slice(i * size, (i + 1) * size)
+        t = chunk.first + i
+        piece = Batch(batch.proba[rows], batch.features[rows])
+        began = time.perf_counter()
+        if protocol == "adapt-first":
+            state = learner.adapt(source, state, piece)
+            proba = learner.predict_proba(source, state, piece)
+            tracks.seconds += time.perf_counter() - began
+            _note(learner, source, state, chunk.priors[i], t, tracks, risk)
+        else:
+            proba = learner.predict_proba(source, state, piece)
+            tracks.seconds += time.perf_counter() - began
+            _note(learner, source, state, chunk.priors[i], t, tracks, risk)
+            began = time.perf_counter()
+            state = learner.adapt(source, state, piece)
+            tracks.seconds += time.perf_counter() - began
+        tracks.errors[t] = np.count_nonzero(proba.argmax(axis=1) != chunk.y[rows]) / size
+        if hasattr(state, "hint_mix"):
+            tracks.gaps += float(((state.hint_mix - state.mix) ** 2).sum())
+    return state
+
+
+def _note(
+    learner: Any,
+    source: Source,
+    state: Any,
+    truth: FloatArray,
+    t: int,
+    tracks: _Tracks,
+    risk: RiskData | None,
+) -> None:
+    """Write down what the learner believes at the time of its prediction."""
+    tracks.priors[t] = learner.prior(source, state)
+    if tracks.weights is not None:
+        tracks.weights[t] = learner.weights(source, state)
+    if tracks.risks is not None and risk is not None:
+        W = learner.model(source, state)[None]
+        tracks.risks[t] = float(class_risks(risk, source.loss, W)[0] @ truth)
+
+
+def _per_round(wrong: Any, chunk: Chunk) -> FloatArray:
+    return np.asarray(wrong.reshape(chunk.rounds, -1).mean(axis=1))
+
+
+def _oracle(source: Source, stream: Stream, chunk: Chunk, batch: Batch) -> IntArray:
+    """Predictions of the clairvoyant: true class mix, with true densities where they are known."""
+    with np.errstate(divide="ignore"):
+        log_prior = np.repeat(np.log(chunk.priors), stream.batch_size, axis=0)
+        densities = getattr(stream.world, "log_densities", None)
+        if densities is not None:
+            scores = densities(chunk.X)
+        else:
+            scores = np.log(batch.proba) - np.log(source.prior)
+    return (scores + log_prior).argmax(axis=1)
+
+
+def _threads(source: Source, state: Any) -> int | None:
+    """One BLAS thread where the products are small: threads would cost more than they give."""
+    models = getattr(state, "W", None)
+    work = source.risk.XT.size * (1 if models is None else models.shape[0] * models.shape[1])
+    return 1 if work < _SMALL_PRODUCT else None

@@ -1,0 +1,65 @@
+"""The learners: one file each, all with the same three steps."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from priorshift.errors import InputError, InputTypeError
+from priorshift.learners.atlas import ATLAS
+from priorshift.learners.atlas_ada import AtlasAda
+from priorshift.learners.base import Learner
+from priorshift.learners.fix import FIX
+from priorshift.learners.history import FTFWH, FTH
+from priorshift.learners.rogd import ROGD
+from priorshift.learners.uogd import UOGD
+
+__all__ = [
+    "ATLAS",
+    "FIX",
+    "FTFWH",
+    "FTH",
+    "LEARNERS",
+    "ROGD",
+    "UOGD",
+    "AtlasAda",
+    "Learner",
+    "as_learner",
+]
+
+LEARNERS: dict[str, Any] = {
+    learner.name: learner for learner in (FIX, FTH, FTFWH, ROGD, UOGD, ATLAS, AtlasAda)
+}
+
+
+def as_learner(learner: str | Learner, **settings: Any) -> Learner:
+    """Return a learner from its name, or the learner itself.
+
+    ``settings`` that are None are left out, and so are those that a learner called by name does not
+    have: one set of settings can serve several names.
+
+    Examples
+    --------
+    >>> as_learner("ftfwh", window=50, hint=None).window
+    50
+    >>> as_learner("oracle")
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: no learner is called 'oracle'; choose one of 'fix', 'fth', \
+'ftfwh', 'rogd', 'uogd', 'atlas', 'atlas-ada', or pass a learner object
+    """
+    if isinstance(learner, str):
+        if learner not in LEARNERS:
+            known = ", ".join(map(repr, LEARNERS))
+            raise InputError(
+                f"no learner is called {learner!r}; choose one of {known}, or pass a learner object"
+            )
+        kind = LEARNERS[learner]
+        names = {field.name for field in fields(kind)}
+        return kind(**{k: v for k, v in settings.items() if k in names and v is not None})  # type: ignore[no-any-return]
+    if isinstance(learner, type) or not all(
+        hasattr(learner, step) for step in ("start", "predict_proba", "adapt", "prior")
+    ):
+        kind = learner.__name__ if isinstance(learner, type) else type(learner).__name__
+        raise InputTypeError(f"learner is {kind}: pass a name, or a learner object such as ATLAS()")
+    return learner

@@ -1,0 +1,138 @@
+"""ATLAS: an ensemble of UOGD with a pool of step sizes, combined by Hedge (Algorithms 1 and 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from priorshift.errors import InputError
+from priorshift.learners.base import Settings, hedge_weights, linear_proba
+from priorshift.learners.uogd import static_step
+from priorshift.priors import project_simplex
+from priorshift.risk import project_ball, rewritten_risk
+from priorshift.source import Batch, Source
+from priorshift.typing import Float32Array, FloatArray
+
+
+def doubling_pool(smallest: float, largest: float) -> FloatArray:
+    """``smallest * 2^i`` while that is at most ``largest``, and one more.
+
+    Examples
+    --------
+    >>> doubling_pool(0.1, 0.5).tolist()
+    [0.1, 0.2, 0.4, 0.8]
+    """
+    if not (np.isfinite(smallest) and smallest > 0):
+        raise InputError(f"the smallest step size of the pool is {smallest}: it must be positive")
+    inside = 0 if smallest > largest else 1 + int(np.floor(np.log2(largest / smallest) + 1e-9))
+    return smallest * 2.0 ** np.arange(inside + 1)
+
+
+def check_pool(steps: tuple[float, ...] | None) -> None:
+    """Refuse a pool that is empty or holds a step that is not positive.
+
+    Examples
+    --------
+    >>> check_pool((0.1, 0.2))
+    """
+    if steps is not None and (len(steps) == 0 or not all(step > 0 for step in steps)):
+        raise InputError(f"steps is {steps}: give at least one step size, all of them positive")
+
+
+class AtlasState(NamedTuple):
+    """Rounds seen, base models (N, K, d), their cumulative risks, the last estimate, the pool."""
+
+    t: int
+    W: Float32Array
+    losses: FloatArray
+    mix: FloatArray
+    steps: FloatArray
+
+
+@dataclass(frozen=True)
+class ATLAS(Settings):
+    r"""Adapting to label shift, for an unknown amount of drift.
+
+    Each base learner takes UOGD's step with its own size; Hedge weighs them by their cumulative
+    estimated risk, and the model is the weighted mean :math:`w_t = \sum_i p_{t,i} w_{t,i}`.
+
+    Parameters
+    ----------
+    steps : tuple of float, optional
+        The pool H. By default, in the theory preset (Theorem 2),
+        :math:`\frac{\Gamma\sigma}{2G\sqrt{KT}} 2^{i-1}` for
+        :math:`i \le 1 + \lceil \frac12 \log_2(1 + 2T) \rceil`; in the paper preset
+        :math:`\frac{\Gamma}{G\sqrt T} 2^{i}` while at most :math:`\Gamma / G`, and one more.
+    meta_rate : float, optional
+        Hedge's rate. By default :math:`\frac{\sigma}{B} \sqrt{(\ln N + 2) / (KT)}` (Lemma 7) in the
+        theory preset and :math:`\min(1, 1 / (G \Gamma \sqrt t))` in the paper preset.
+
+    Examples
+    --------
+    >>> ATLAS(steps=(0.1, 0.4)).steps
+    (0.1, 0.4)
+    """
+
+    steps: tuple[float, ...] | None = None
+    meta_rate: float | None = None
+    name: ClassVar[str] = "atlas"
+    protocol: ClassVar[str] = "predict-first"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_pool(self.steps)
+        if self.meta_rate is not None and not self.meta_rate > 0:
+            raise InputError(f"meta_rate is {self.meta_rate}: it must be positive")
+
+    def pool(self, source: Source) -> FloatArray:
+        """The step sizes that this source and these settings give."""
+        if self.steps is not None:
+            return np.asarray(self.steps, dtype=np.float64)
+        steep = self.steepness(source)
+        if self.preset == "paper":
+            largest = source.diameter / steep
+            return doubling_pool(largest / np.sqrt(self.horizon), largest)
+        number = 1 + int(np.ceil(0.5 * np.log2(1 + 2 * self.horizon)))
+        return static_step(source, steep, self.horizon) * 2.0 ** np.arange(number)
+
+    def rate(self, source: Source, t: int, n_learners: int) -> float:
+        """Hedge's learning rate for the weights of round t."""
+        if self.meta_rate is not None:
+            return self.meta_rate
+        if self.preset == "paper":
+            scale = self.steepness(source) * source.diameter
+            return float(min(1.0, 1.0 / (scale * np.sqrt(t))))
+        share = (np.log(n_learners) + 2.0) / (source.n_classes * self.horizon)
+        return float(source.sigma_min / source.loss_bound * np.sqrt(share))
+
+    def start(self, source: Source) -> AtlasState:
+        """All base learners begin at the source's head."""
+        steps = self.pool(source)
+        W = np.repeat(source.head[None], len(steps), axis=0)
+        return AtlasState(0, W, np.zeros(len(steps)), source.prior, steps)
+
+    def predict_proba(self, source: Source, state: AtlasState, batch: Batch) -> FloatArray:
+        """Probabilities of the weighted mean model."""
+        return linear_proba(self.model(source, state), batch.features)
+
+    def adapt(self, source: Source, state: AtlasState, batch: Batch) -> AtlasState:
+        """One gradient step of every base learner, all in one pass over the offline set."""
+        mix = self.batch_prior(source, batch)
+        risk = rewritten_risk(source.risk, source.loss, state.W, mix)
+        steps = state.steps.astype(np.float32)[:, None, None]
+        W = project_ball(state.W - steps * risk.gradient, source.radius)
+        return AtlasState(state.t + 1, W, state.losses + risk.value, mix, state.steps)
+
+    def prior(self, source: Source, state: AtlasState) -> FloatArray:
+        """The last batch's estimate."""
+        return project_simplex(state.mix)
+
+    def weights(self, source: Source, state: AtlasState) -> FloatArray:
+        """Meta weights p_t (N,) of the base learners."""
+        return hedge_weights(state.losses, self.rate(source, state.t + 1, len(state.steps)))
+
+    def model(self, source: Source, state: AtlasState) -> Float32Array:
+        """The linear model w_t (K, d) that predicts now."""
+        return np.einsum("n,nkd->kd", self.weights(source, state).astype(np.float32), state.W)

@@ -1,0 +1,159 @@
+"""What a learner is, and the few pieces that several learners share.
+
+A learner is a recipe: a frozen dataclass of settings. Three pure steps connect it with a source and a
+state; none of them changes anything.
+
+    state = learner.start(source)
+    proba = learner.predict_proba(source, state, batch)
+    state = learner.adapt(source, state, batch)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from scipy.special import softmax
+
+from priorshift.errors import InputError
+from priorshift.priors import PriorEstimator, estimator_by_name, project_simplex
+from priorshift.source import Batch, Source
+from priorshift.typing import Float32Array, FloatArray
+
+PRESETS = ("paper", "theory")
+FORMS = ("raw", "clipped", "simplex")
+
+
+class Learner(Protocol):
+    """The three steps, and a word on what the learner believes of the class mix."""
+
+    name: ClassVar[str]
+    protocol: ClassVar[str]
+
+    def start(self, source: Source) -> Any:
+        """Return the state before the first batch."""
+        ...
+
+    def predict_proba(self, source: Source, state: Any, batch: Batch) -> FloatArray:
+        """Return class probabilities (n, K); change nothing."""
+        ...
+
+    def adapt(self, source: Source, state: Any, batch: Batch) -> Any:
+        """Return the state after the batch; change nothing."""
+        ...
+
+    def prior(self, source: Source, state: Any) -> FloatArray:
+        """Return the class mix (K,) that the learner believes in now, on the simplex."""
+        ...
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings that all adapting learners share.
+
+    Parameters
+    ----------
+    preset : {"paper", "theory"}
+        The constants that reproduce the paper's tables, or those of its theorems.
+    horizon : int
+        T, the number of rounds that step sizes and rates are tuned for. Longer streams are fine;
+        the guarantee then speaks of the first T rounds only.
+    estimator : str or PriorEstimator
+        How a batch's class mix is estimated.
+    prior_form : {"raw", "clipped", "simplex"}, optional
+        What is used of that estimate. By default raw, unbiased, in the theory preset, and negative
+        entries clipped to 0 without renormalising in the paper preset.
+    gradient_bound : float, optional
+        G, in the place of the bound that the source computes from its data.
+
+    Examples
+    --------
+    >>> Settings(preset="theory").form
+    'raw'
+    """
+
+    preset: str = "paper"
+    horizon: int = 10_000
+    estimator: str | PriorEstimator = "bbse"
+    prior_form: str | None = None
+    gradient_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        _choose("preset", self.preset, PRESETS)
+        if self.prior_form is not None:
+            _choose("prior_form", self.prior_form, FORMS)
+        if self.horizon < 1:
+            raise InputError(f"horizon is {self.horizon}: it must be at least 1 round")
+        if self.gradient_bound is not None and not self.gradient_bound > 0:
+            raise InputError(f"gradient_bound is {self.gradient_bound}: it must be positive")
+        if isinstance(self.estimator, str):
+            estimator_by_name(self.estimator)
+
+    @property
+    def form(self) -> str:
+        """What is used of a batch's estimate."""
+        if self.prior_form is not None:
+            return self.prior_form
+        return "clipped" if self.preset == "paper" else "raw"
+
+    def batch_prior(self, source: Source, batch: Batch) -> FloatArray:
+        """Estimate the class mix of a batch, in the form that the settings ask for."""
+        estimator = self.estimator
+        if isinstance(estimator, str):
+            estimator = estimator_by_name(estimator)
+        raw = estimator.raw(source, batch)
+        if self.form == "clipped":
+            return np.maximum(raw, 0.0)
+        return project_simplex(raw) if self.form == "simplex" else raw
+
+    def steepness(self, source: Source) -> float:
+        """G: the user's, or the source's."""
+        return source.gradient_bound if self.gradient_bound is None else self.gradient_bound
+
+
+def _choose(setting: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise InputError(f"{setting} is {value!r}: choose one of {', '.join(map(repr, known))}")
+
+
+def reweight(proba: FloatArray, ratio: FloatArray) -> FloatArray:
+    """Turn f0's probabilities into those under another class mix (equation "0-1-estimate").
+
+    ``ratio`` is the new prior over the old. Rows whose every possible class has ratio 0 keep f0's
+    probabilities: the new prior says nothing about them.
+
+    Examples
+    --------
+    >>> reweight(np.array([[0.5, 0.5]]), np.array([3.0, 1.0])).tolist()
+    [[0.75, 0.25]]
+    """
+    weighted = proba * ratio
+    total = weighted.sum(axis=1, keepdims=True)
+    lost = total[:, 0] <= 0.0
+    if lost.any():
+        weighted[lost], total[lost] = proba[lost], 1.0
+    return weighted / total
+
+
+def linear_proba(W: Float32Array, features: FloatArray) -> FloatArray:
+    """Class probabilities of a linear model (K, d), in float64 so that no batch size changes them.
+
+    Examples
+    --------
+    >>> linear_proba(np.zeros((2, 1), np.float32), np.ones((1, 1))).tolist()
+    [[0.5, 0.5]]
+    """
+    return np.asarray(softmax(features @ W.T.astype(np.float64), axis=1))
+
+
+def hedge_weights(losses: FloatArray, rate: float) -> FloatArray:
+    """Weights proportional to ``exp(-rate * losses)`` (Algorithm 2, line 4).
+
+    Examples
+    --------
+    >>> hedge_weights(np.array([1.0, 1.0, 1.0 + np.log(2)]), 1.0).tolist()
+    [0.4, 0.4, 0.2]
+    """
+    scores = np.exp(-rate * (losses - losses.min()))
+    return np.asarray(scores / scores.sum())

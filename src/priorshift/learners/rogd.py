@@ -1,0 +1,174 @@
+r"""ROGD: online gradient descent on the reweighting vector of f0 (Appendix "comparison").
+
+The classifier is :math:`g_p(x) \propto p_k / D_0(k) \cdot f_0(x)_k`, the risk the rewritten 0/1 risk
+:math:`\sum_k \hat\mu_k \hat R^{01}_k(g_p)`. The 0/1 loss has no gradient of its own; two are offered:
+
+* "probability": the 0/1 loss of class k becomes one minus the mean reweighted probability of k;
+* "smoothed": central differences of the 0/1 risk, which is the exact gradient of the 0/1 risk averaged
+  over a small interval along each coordinate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from priorshift.errors import InputError
+from priorshift.learners.base import Settings, reweight
+from priorshift.priors import project_simplex
+from priorshift.source import Batch, Source
+from priorshift.typing import FloatArray
+
+
+class RogdState(NamedTuple):
+    """Rounds seen and the reweighting vector p on the simplex."""
+
+    t: int
+    p: FloatArray
+
+
+@dataclass(frozen=True)
+class ROGD(Settings):
+    """Reweighting online gradient descent of Wu et al. (2021).
+
+    Parameters
+    ----------
+    gradient : {"probability", "smoothed"}
+        Which gradient takes the place of the 0/1 loss's.
+    step : float, optional
+        Step size; by default ``sqrt(2) / (G sqrt(T))``, the simplex's diameter over the gradient's
+        size: G = 1 in the paper preset, a bound that always holds in the theory preset.
+    floor : float
+        Smallest entry of p (at most ``1 / (2 K)``).
+    width : float
+        Half the interval of the smoothed gradient.
+
+    Examples
+    --------
+    >>> ROGD(gradient="smoothed").width
+    0.05
+    """
+
+    gradient: str = "probability"
+    step: float | None = None
+    floor: float = 0.01
+    width: float = 0.05
+    name: ClassVar[str] = "rogd"
+    protocol: ClassVar[str] = "predict-first"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.gradient not in ("probability", "smoothed"):
+            raise InputError(
+                f"gradient is {self.gradient!r}: choose one of 'probability', 'smoothed'"
+            )
+        if self.step is not None and not self.step > 0:
+            raise InputError(f"step is {self.step}: it must be positive")
+        if not (self.floor > 0 and self.width > 0):
+            raise InputError("floor and width must be positive")
+
+    def start(self, source: Source) -> RogdState:
+        """Begin uniform."""
+        return RogdState(0, np.full(source.n_classes, 1.0 / source.n_classes))
+
+    def predict_proba(self, source: Source, state: RogdState, batch: Batch) -> FloatArray:
+        """f0 reweighted by p."""
+        return reweight(batch.proba, state.p / source.prior)
+
+    def adapt(self, source: Source, state: RogdState, batch: Batch) -> RogdState:
+        """One projected gradient step on p."""
+        mix = self.batch_prior(source, batch)
+        find = probability_gradient if self.gradient == "probability" else self._smoothed
+        p = state.p - self._step(source) * find(source, state.p, mix)
+        return RogdState(state.t + 1, project_simplex(p, floor=self._floor(source)))
+
+    def prior(self, source: Source, state: RogdState) -> FloatArray:
+        """The reweighting vector."""
+        return state.p
+
+    def _floor(self, source: Source) -> float:
+        return min(self.floor, 0.5 / source.n_classes)
+
+    def _smoothed(self, source: Source, p: FloatArray, mix: FloatArray) -> FloatArray:
+        return smoothed_gradient(source, p, mix, self.width)
+
+    def _step(self, source: Source) -> float:
+        if self.step is not None:
+            return self.step
+        steep = self.gradient_bound
+        if steep is None and self.preset == "paper":
+            steep = 1.0
+        elif steep is None:
+            steep = self._bound(source)
+        return float(np.sqrt(2.0) / (steep * np.sqrt(self.horizon)))
+
+    def _bound(self, source: Source) -> float:
+        """``d g_k / d p_j = g_k ([j = k] - g_j) / p_j``, and ``||mu||_1 <= sqrt(K) / sigma``."""
+        slope = 1.0 / (2.0 * self._floor(source))
+        return float(np.sqrt(source.n_classes)) / source.sigma_min * slope
+
+
+def probability_gradient(source: Source, p: FloatArray, mix: FloatArray) -> FloatArray:
+    """Gradient in p of ``sum_k mix_k (1 - mean over S_0^k of g_p(x)_k)``.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> source = SimpleNamespace(
+    ...     proba=np.array([[0.8, 0.2], [0.2, 0.8]]), prior=np.array([0.5, 0.5]),
+    ...     labels=np.array([0, 1]), counts=np.array([1, 1]),
+    ... )
+    >>> probability_gradient(source, np.array([0.5, 0.5]), np.array([0.5, 0.5])).round(12).tolist()
+    [0.0, 0.0]
+    >>> probability_gradient(source, np.array([0.5, 0.5]), np.array([1.0, 0.0])).round(2).tolist()
+    [-0.32, 0.32]
+    """
+    ratio = source.proba / source.prior
+    total = ratio @ p
+    rows = np.arange(len(source.labels))
+    own = ratio[rows, source.labels]
+    weight = (mix / source.counts)[source.labels] / total
+    direct = np.bincount(source.labels, weight * own, minlength=len(p))
+    shared = (weight * own * p[source.labels] / total) @ ratio
+    return np.asarray(shared - direct)
+
+
+def smoothed_gradient(source: Source, p: FloatArray, mix: FloatArray, width: float) -> FloatArray:
+    """Central differences of the rewritten 0/1 risk along each coordinate of p.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> source = SimpleNamespace(
+    ...     proba=np.array([[0.5, 0.5], [0.2, 0.8]]), prior=np.array([0.5, 0.5]),
+    ...     labels=np.array([0, 1]), counts=np.array([1, 1]),
+    ... )
+    >>> smoothed_gradient(source, np.array([0.5, 0.5]), np.array([1.0, 0.0]), 0.05).tolist()
+    [-10.0, 10.0]
+    """
+    ratio = source.proba / source.prior
+    scores = ratio * p
+    gradient = np.empty_like(p)
+    for k in range(len(p)):
+        up, down = scores.copy(), scores.copy()
+        up[:, k] = ratio[:, k] * (p[k] + width)
+        down[:, k] = ratio[:, k] * max(p[k] - width, 0.0)
+        span = p[k] + width - max(p[k] - width, 0.0)
+        gradient[k] = (zero_one_risk(source, up, mix) - zero_one_risk(source, down, mix)) / span
+    return gradient
+
+
+def zero_one_risk(source: Source, scores: FloatArray, mix: FloatArray) -> float:
+    """Rewritten 0/1 risk of the classifier ``argmax scores`` on the hold-out.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> source = SimpleNamespace(labels=np.array([0, 1]), counts=np.array([1, 1]))
+    >>> zero_one_risk(source, np.array([[0.9, 0.1], [0.6, 0.4]]), np.array([0.25, 0.75]))
+    0.75
+    """
+    wrong = scores.argmax(axis=1) != source.labels
+    return float(np.bincount(source.labels, wrong, minlength=len(mix)) @ (mix / source.counts))

@@ -1,0 +1,98 @@
+"""UOGD: online gradient descent with the unbiased risk estimator (equation 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from priorshift.errors import InputError
+from priorshift.learners.base import Settings, linear_proba
+from priorshift.priors import project_simplex
+from priorshift.risk import project_ball, rewritten_risk
+from priorshift.source import Batch, Source
+from priorshift.typing import Float32Array, FloatArray
+
+
+def static_step(source: Source, steepness: float, horizon: int) -> float:
+    r"""Step of the static bound (Lemma 3): :math:`\Gamma\sigma / (2 G \sqrt{KT})`.
+
+    It minimises Lemma 6's :math:`2 \eta K G^2 T / \sigma^2 + \Gamma^2 / (2 \eta)`.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> source = SimpleNamespace(diameter=2.0, sigma_min=0.5, n_classes=4)
+    >>> static_step(source, 1.0, 25)
+    0.05
+    """
+    scale = 2.0 * steepness * np.sqrt(source.n_classes * horizon)
+    return float(source.diameter * source.sigma_min / scale)
+
+
+class UogdState(NamedTuple):
+    """Rounds seen, the model (1, K, d), the last estimate of the class mix, the step size."""
+
+    t: int
+    W: Float32Array
+    mix: FloatArray
+    step: float
+
+
+@dataclass(frozen=True)
+class UOGD(Settings):
+    r"""Online gradient descent, :math:`w_{t+1} = \Pi_W[w_t - \eta \nabla \hat R_t(w_t)]`.
+
+    Parameters
+    ----------
+    step : float, optional
+        :math:`\eta`. By default :math:`\Gamma / (G \sqrt T)` in the paper preset and
+        :math:`\Gamma\sigma / (2 G \sqrt{KT})` (Lemma 3's static bound) in the theory preset.
+
+    Examples
+    --------
+    >>> UOGD(step=0.1).step
+    0.1
+    """
+
+    step: float | None = None
+    name: ClassVar[str] = "uogd"
+    protocol: ClassVar[str] = "predict-first"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.step is not None and not self.step > 0:
+            raise InputError(f"step is {self.step}: it must be positive")
+
+    def start(self, source: Source) -> UogdState:
+        """Begin at the source's head."""
+        return UogdState(0, source.head[None], source.prior, self.step_size(source))
+
+    def step_size(self, source: Source) -> float:
+        """The step size that this source and these settings give."""
+        if self.step is not None:
+            return self.step
+        steep = self.steepness(source)
+        if self.preset == "theory":
+            return static_step(source, steep, self.horizon)
+        return float(source.diameter / (steep * np.sqrt(self.horizon)))
+
+    def predict_proba(self, source: Source, state: UogdState, batch: Batch) -> FloatArray:
+        """Probabilities of the current linear model."""
+        return linear_proba(state.W[0], batch.features)
+
+    def adapt(self, source: Source, state: UogdState, batch: Batch) -> UogdState:
+        """One projected gradient step on the rewritten risk."""
+        mix = self.batch_prior(source, batch)
+        risk = rewritten_risk(source.risk, source.loss, state.W, mix)
+        W = project_ball(state.W - np.float32(state.step) * risk.gradient, source.radius)
+        return UogdState(state.t + 1, W, mix, state.step)
+
+    def prior(self, source: Source, state: UogdState) -> FloatArray:
+        """The last batch's estimate."""
+        return project_simplex(state.mix)
+
+    def model(self, source: Source, state: UogdState) -> Float32Array:
+        """The linear model w_t (K, d) that predicts now."""
+        return state.W[0]
