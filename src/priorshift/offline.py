@@ -56,6 +56,7 @@ def _synthetic(dataset: Dataset, loss: str) -> Source:
         intercept=SyntheticProblem.intercept,
         loss=loss,
         diameter=SyntheticProblem.diameter,
+        prior=np.full(dataset.n_classes, 1.0 / dataset.n_classes),  # it was drawn so
     )
 
 

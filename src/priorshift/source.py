@@ -230,6 +230,7 @@ def build_source(
     loss: str = "softmax",
     diameter: float | None = None,
     head: FloatArray | None = None,
+    prior: FloatArray | None = None,
     cv: int = 5,
     random_state: int = 0,
 ) -> Source:
@@ -254,6 +255,8 @@ def build_source(
     head : (K, d) array, optional
         Start of the linear learners. By default f0's weights where f0 is linear in the features, else
         a fit on the hold-out, in the ball.
+    prior : (K,) array, optional
+        D_0(y) where it is known; by default the shares of the hold-out.
     cv, random_state : int
         Folds of the cross-fitting, and their seed.
 
@@ -284,7 +287,7 @@ def build_source(
     order = np.argsort(indices, kind="stable")
     data = RiskData.of(matrix, indices, len(classes))
     loss_object = loss_by_name(loss)
-    prior = data.counts / data.counts.sum()
+    prior = _prior(prior, data)
     W, width = _head(model.estimator, feature_map, data, loss_object, prior, head, diameter)
     return Source(
         model=model,
@@ -318,6 +321,17 @@ def _check_classes(fitted: Any | None, labels: AnyArray) -> AnyArray:
             "check that y0 is the right column"
         )
     return classes
+
+
+def _prior(prior: FloatArray | None, data: RiskData) -> FloatArray:
+    if prior is None:
+        return np.asarray(data.counts / data.counts.sum())
+    prior = np.asarray(prior, dtype=np.float64)
+    if prior.shape != (data.n_classes,) or not (prior > 0).all() or abs(prior.sum() - 1) > 1e-6:
+        raise InputError(
+            f"prior must hold {data.n_classes} positive shares that add up to 1, got {prior}"
+        )
+    return prior
 
 
 def _cross_fit(

@@ -62,8 +62,8 @@ class Settings:
     estimator : str or PriorEstimator
         How a batch's class mix is estimated.
     prior_form : {"raw", "clipped", "simplex"}, optional
-        What is used of that estimate. By default raw, unbiased, in the theory preset, and negative
-        entries clipped to 0 without renormalising in the paper preset.
+        What is used of that estimate. By default raw, unbiased; in the paper preset of the learners
+        that descend on the rewritten risk, negative entries are clipped to 0 without renormalising.
     gradient_bound : float, optional
         G, in the place of the bound that the source computes from its data.
 
@@ -78,6 +78,7 @@ class Settings:
     estimator: str | PriorEstimator = "bbse"
     prior_form: str | None = None
     gradient_bound: float | None = None
+    paper_form: ClassVar[str] = "clipped"
 
     def __post_init__(self) -> None:
         _choose("preset", self.preset, PRESETS)
@@ -95,7 +96,7 @@ class Settings:
         """What is used of a batch's estimate."""
         if self.prior_form is not None:
             return self.prior_form
-        return "clipped" if self.preset == "paper" else "raw"
+        return self.paper_form if self.preset == "paper" else "raw"
 
     def batch_prior(self, source: Source, batch: Batch) -> FloatArray:
         """Estimate the class mix of a batch, in the form that the settings ask for."""

@@ -33,6 +33,7 @@ class FTH(Settings):
 
     name: ClassVar[str] = "fth"
     protocol: ClassVar[str] = "predict-first"
+    paper_form: ClassVar[str] = "raw"
 
     def start(self, source: Source) -> HistoryState:
         """Begin with the source's prior, which the first estimate replaces."""
@@ -73,6 +74,7 @@ class FTFWH(Settings):
     window: int = 100
     name: ClassVar[str] = "ftfwh"
     protocol: ClassVar[str] = "predict-first"
+    paper_form: ClassVar[str] = "raw"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -57,6 +57,7 @@ class ROGD(Settings):
     width: float = 0.05
     name: ClassVar[str] = "rogd"
     protocol: ClassVar[str] = "predict-first"
+    paper_form: ClassVar[str] = "raw"
 
     def __post_init__(self) -> None:
         super().__post_init__()

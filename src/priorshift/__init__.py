@@ -1,0 +1,52 @@
+"""priorshift: keep a deployed classifier right while the mix of classes around it changes."""
+
+from priorshift.classifier import LabelShiftClassifier, load
+from priorshift.errors import (
+    FileFormatError,
+    InputError,
+    InputTypeError,
+    PriorshiftError,
+    PriorshiftWarning,
+    SourceError,
+)
+from priorshift.evaluate import Result, evaluate
+from priorshift.hints import Forward, Hint, NoHint, OnlineKMeans, Periodic, Window
+from priorshift.learners import ATLAS, FIX, FTFWH, FTH, ROGD, UOGD, AtlasAda, Learner
+from priorshift.priors import BBSE, MLLS, RLLS
+from priorshift.source import Batch, Source, build_source
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ATLAS",
+    "BBSE",
+    "FIX",
+    "FTFWH",
+    "FTH",
+    "MLLS",
+    "RLLS",
+    "ROGD",
+    "UOGD",
+    "AtlasAda",
+    "Batch",
+    "FileFormatError",
+    "Forward",
+    "Hint",
+    "InputError",
+    "InputTypeError",
+    "LabelShiftClassifier",
+    "Learner",
+    "NoHint",
+    "OnlineKMeans",
+    "Periodic",
+    "PriorshiftError",
+    "PriorshiftWarning",
+    "Result",
+    "Source",
+    "SourceError",
+    "UOGD",
+    "Window",
+    "build_source",
+    "evaluate",
+    "load",
+]

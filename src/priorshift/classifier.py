@@ -1,0 +1,275 @@
+"""The scikit-learn face: one estimator that predicts, and adapts to an unlabelled stream."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from priorshift.checks import is_frame
+from priorshift.errors import FileFormatError, InputError, PriorshiftWarning, SourceError
+from priorshift.learners import Learner, as_learner
+from priorshift.source import Batch, build_source, warn_if_weak
+from priorshift.state import Saved, load_parts, save_parts
+from priorshift.typing import AnyArray, FloatArray
+
+
+class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that follows the class mix of an unlabelled stream.
+
+    Parameters
+    ----------
+    estimator : classifier, optional
+        Your model, with ``predict_proba``, ``decision_function`` or only ``predict``. If it is fitted
+        it stays as it is; if not, a clone of it is fitted in ``fit``. None is a logistic regression.
+    learner : str or Learner
+        "fix", "fth", "ftfwh", "rogd", "uogd", "atlas", "atlas-ada", or a learner object with settings
+        of its own.
+    hint : str or Hint, optional
+        For a learner by name that takes one: "fwd", "win", "peri", "okm" (the default) or "none".
+    features : transformer or callable, optional
+        What the linear learners see of X, for example the last layer of a network; None is X itself.
+    intercept : bool
+        Give the linear learners an intercept.
+    loss : {"softmax", "hinge"}
+        Their loss.
+    diameter : float, optional
+        Diameter of the ball that their weights stay in.
+    cv, random_state : int
+        Folds, and their seed, of the cross-fitting that measures an unfitted estimator.
+
+    Attributes
+    ----------
+    classes_ : (K,) array
+        Class labels.
+    prior_ : (K,) array
+        The class mix that the learner believes in now.
+    n_rounds_ : int
+        Batches adapted to.
+    source_, learner_, state_
+        The three things that everything above is made of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 600)
+    >>> X = rng.normal(size=(600, 2)) + y[:, None]
+    >>> model = LogisticRegression().fit(X[:300], y[:300])
+    >>> clf = LabelShiftClassifier(model, learner="fth").fit(X[300:], y[300:])
+    >>> only_ones = rng.normal(size=(500, 2)) + 1
+    >>> clf = clf.adapt(only_ones)
+    >>> bool(clf.prior_[1] > 0.9), clf.n_rounds_
+    (True, 1)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        learner: Any = "atlas-ada",
+        *,
+        hint: Any = None,
+        features: Any = None,
+        intercept: bool = True,
+        loss: str = "softmax",
+        diameter: float | None = None,
+        cv: int = 5,
+        random_state: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.learner = learner
+        self.hint = hint
+        self.features = features
+        self.intercept = intercept
+        self.loss = loss
+        self.diameter = diameter
+        self.cv = cv
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Run the offline stage on the labelled hold-out (X, y), and start a stream.
+
+        Examples
+        --------
+        >>> X, y = [[-1.0], [-0.8], [0.8], [1.0]], ["no", "no", "yes", "yes"]
+        >>> LabelShiftClassifier(learner="uogd", cv=2).fit(X, y).predict([[0.9]]).tolist()
+        ['yes']
+        """
+        X = self._validate(X, reset=True)
+        if y is not None:
+            check_classification_targets(y)
+        learner = self._make_learner()
+        source = build_source(
+            LogisticRegression() if self.estimator is None else self.estimator,
+            X,
+            y,
+            features=self.features,
+            intercept=self.intercept,
+            loss=self.loss,
+            diameter=self.diameter,
+            cv=self.cv,
+            random_state=self.random_state,
+        )
+        self._look_at_confusion(source, learner)
+        self.source_, self.learner_ = source, learner
+        self.state_ = learner.start(source)
+        return self
+
+    def _make_learner(self) -> Learner:
+        if self.hint is not None and (
+            not isinstance(self.learner, str) or self.learner != "atlas-ada"
+        ):
+            raise InputError(
+                f"hint={self.hint!r} goes with learner='atlas-ada'; a learner object takes its own"
+            )
+        return as_learner(self.learner, hint=self.hint)
+
+    def _look_at_confusion(self, source: Any, learner: Any) -> None:
+        """Refuse a C without inverse now, not in the middle of a stream.
+
+        A hold-out with fewer rows of a class than folds cannot tell whether C has an inverse: then
+        the refusal waits for the first batch, and a warning says so.
+        """
+        if not hasattr(learner, "batch_prior"):
+            return
+        try:
+            _ = source.confusion_inverse
+        except SourceError as error:
+            if source.honest:
+                raise
+            message = f"{error} (some class has fewer rows than folds: adapt() will refuse)"
+            warnings.warn(message, PriorshiftWarning, stacklevel=3)
+        else:
+            warn_if_weak(source)
+
+    def adapt(self, X: Any) -> Self:
+        """Learn from one unlabelled batch. A batch that is refused leaves everything as it was.
+
+        Examples
+        --------
+        >>> X, y = [[-1.0], [-0.8], [0.8], [1.0]], [0, 0, 1, 1]
+        >>> clf = LabelShiftClassifier(learner="fth", cv=2).fit(X, y)
+        >>> clf.adapt([[0.9], [1.1]]).prior_.tolist()
+        [0.0, 1.0]
+        """
+        batch = self._read(X)
+        self.state_ = self.learner_.adapt(self.source_, self.state_, batch)
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Class probabilities (n, K) under the present class mix; changes nothing."""
+        batch = self._read(X)
+        return self.learner_.predict_proba(self.source_, self.state_, batch)
+
+    def predict(self, X: Any) -> AnyArray:
+        """Most probable class of each row; changes nothing."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+    @property
+    def classes_(self) -> AnyArray:
+        """Class labels, sorted."""
+        return self._fitted().source_.classes
+
+    @property
+    def prior_(self) -> FloatArray:
+        """The class mix that the learner believes in now."""
+        self._fitted()
+        return np.array(self.learner_.prior(self.source_, self.state_))
+
+    @property
+    def n_rounds_(self) -> int:
+        """Batches adapted to."""
+        return int(self._fitted().state_.t)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file, without pickle; the old file stays until the new is whole.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> X, y = [[-1.0], [-0.8], [0.8], [1.0]], [0, 0, 1, 1]
+        >>> clf = LabelShiftClassifier(learner="fth", cv=2).fit(X, y).adapt([[0.9]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     clf.save(pathlib.Path(folder) / "model.priorshift")
+        ...     again = load(pathlib.Path(folder) / "model.priorshift")
+        >>> again.n_rounds_, bool((again.prior_ == clf.prior_).all())
+        (1, True)
+        """
+        self._fitted()
+        names = getattr(self, "feature_names_in_", None)
+        extra = {
+            "n_features_in": getattr(self, "n_features_in_", None),
+            "feature_names_in": None if names is None else [str(name) for name in names],
+        }
+        save_parts(path, Saved(self.source_, self.learner_, self.state_, extra))
+
+    def _fitted(self) -> Self:
+        check_is_fitted(self, "state_")
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "state_")
+
+    def _read(self, X: Any) -> Batch:
+        self._fitted()
+        return self.source_.read(self._validate(X, reset=False))
+
+    def _validate(self, X: Any, reset: bool) -> Any:
+        """Scikit-learn's bookkeeping of columns; frames go on as frames, for models that want them."""
+        if self.features is not None:
+            if reset and hasattr(X, "shape") and len(X.shape) == 2:
+                self.n_features_in_ = int(X.shape[1])
+            return X
+        array = validate_data(
+            self, X, reset=reset, ensure_all_finite=False, dtype="numeric", ensure_min_samples=1
+        )
+        return X if is_frame(X) else array
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    estimator: Any = None,
+    features: Any = None,
+    learner: Any = None,
+) -> LabelShiftClassifier:
+    """Read back what ``LabelShiftClassifier.save`` wrote, to the last bit.
+
+    Parameters
+    ----------
+    estimator, features, learner
+        The objects that the file only refers to: a model that is not scikit-learn's, a features
+        callable, a learner or hint of your own. The error says when one is needed.
+
+    Examples
+    --------
+    >>> load("no-such-file.priorshift")
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.FileFormatError: no-such-file.priorshift: no such file
+    """
+    saved = load_parts(path, estimator=estimator, features=features, learner=learner)
+    source = saved.source
+    if source.n_features != -1 and saved.extra.get("n_features_in") != source.n_features:
+        raise FileFormatError(f"{path}: the number of columns disagrees within the file")
+    clf = LabelShiftClassifier(
+        source.model.estimator,
+        saved.learner,
+        features=source.features.map,
+        intercept=source.features.intercept,
+        loss=source.loss.name,
+        diameter=source.diameter,
+    )
+    clf.source_, clf.learner_, clf.state_ = source, saved.learner, saved.state
+    if saved.extra.get("n_features_in") is not None:
+        clf.n_features_in_ = int(saved.extra["n_features_in"])
+    if saved.extra.get("feature_names_in") is not None:
+        clf.feature_names_in_ = np.asarray(saved.extra["feature_names_in"], dtype=object)
+    return clf
