@@ -172,27 +172,32 @@ def _minimise_in_ball(
 ) -> FloatArray:
     """Minimise ``g.(u - w) + (u - w)' A (u - w) / 2`` over ``||u|| <= radius``, for a stack.
 
-    Where the free minimiser is outside, the multiplier solves ``||u(lam)|| = radius`` by Newton's
-    method on ``1 / ||u||``, which converges from the left without overshooting.
+    The multiplier of the ball solves ``||u(lam)|| = radius`` by Newton's method on ``1 / ||u||``. On
+    the sphere it starts from the value that ``w`` itself suggests: at a solution ``g = -lam w``.
     """
     b = np.einsum("nij,nj->ni", A, w) - g
-    u = np.linalg.solve(A, b[..., None])[..., 0]
-    outside = np.flatnonzero(np.linalg.norm(u, axis=1) > radius)
-    if len(outside) == 0:
-        return u
-    A, b, v = A[outside], b[outside], u[outside]
-    multiplier = np.zeros(len(outside))
+    on_sphere = np.linalg.norm(w, axis=1) > radius * (1 - 1e-4)
+    suggested = -np.einsum("ni,ni->n", g, w) / radius**2
+    multiplier = np.where(on_sphere, np.maximum(suggested, 0.0), 0.0)
+    u = np.empty_like(w)
+    todo = np.arange(len(w))
     eye = np.eye(A.shape[1])
     for _ in range(rounds):
+        shifted = A[todo] + multiplier[todo, None, None] * eye
+        v = np.linalg.solve(shifted, b[todo, :, None])[..., 0]
+        u[todo] = v
         length = np.linalg.norm(v, axis=1)
-        if (np.abs(length - radius) <= 1e-7 * radius).all():
+        free = (multiplier[todo] == 0.0) & (length <= radius)
+        going = ~free & (np.abs(length - radius) > 1e-5 * radius)
+        if not going.any():
             break
-        shifted = A + multiplier[:, None, None] * eye
-        slope = np.linalg.solve(shifted, v[..., None])[..., 0]
-        multiplier += length**2 / np.einsum("ni,ni->n", v, slope) * (length - radius) / radius
-        v = np.linalg.solve(A + multiplier[:, None, None] * eye, b[..., None])[..., 0]
-    u[outside] = v * np.minimum(1.0, radius / np.linalg.norm(v, axis=1))[:, None]
-    return u
+        todo, v, length = todo[going], v[going], length[going]
+        slope = np.linalg.solve(shifted[going], v[..., None])[..., 0]
+        change = length**2 / np.einsum("ni,ni->n", v, slope) * (length - radius) / radius
+        multiplier[todo] = np.maximum(multiplier[todo] + change, 0.0)
+    scale = radius / np.linalg.norm(u, axis=1)
+    # Where the ball holds the solution back, it lies on the sphere exactly.
+    return u * np.where(multiplier > 0.0, scale, np.minimum(1.0, scale))[:, None]
 
 
 def _step_down(
