@@ -44,7 +44,6 @@ __all__ = [
     "Result",
     "Source",
     "SourceError",
-    "UOGD",
     "Window",
     "build_source",
     "evaluate",

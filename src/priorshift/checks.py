@@ -41,11 +41,14 @@ def as_matrix(X: Any, width: int | None = None, where: str = "X") -> FloatArray:
     matrix = _as_floats(X, where)
     if matrix.ndim != 2:
         raise InputError(
-            f"{where} has {matrix.ndim} dimension(s), 2 are needed (rows, columns). Reshape your data "
-            f"with {where}.reshape(1, -1) if it is one row, {where}.reshape(-1, 1) if one column"
+            f"{where} has {matrix.ndim} dimension(s), 2 are needed (rows, columns). Reshape your "
+            f"data with {where}.reshape(1, -1) if it is one row, with {where}.reshape(-1, 1) if it "
+            "is one column"
         )
     if matrix.shape[0] == 0:
-        raise InputError(f"{where} is empty (0 sample(s), shape={matrix.shape}): skip empty batches")
+        raise InputError(
+            f"{where} is empty (0 sample(s), shape={matrix.shape}): skip empty batches"
+        )
     if width is not None and matrix.shape[1] != width:
         raise InputError(
             f"{where} has {matrix.shape[1]} columns, but the hold-out had {width}: "
@@ -142,4 +145,4 @@ def as_probabilities(P: FloatArray, where: str) -> FloatArray:
             f"sum {total[row]:.4g}): entries must be >= 0 and add up to 1"
         )
     P = np.maximum(P, 0.0)
-    return P / P.sum(axis=1, keepdims=True)
+    return np.asarray(P / P.sum(axis=1, keepdims=True))

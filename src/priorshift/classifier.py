@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from priorshift.checks import is_frame
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning, SourceError
@@ -26,15 +26,17 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     Parameters
     ----------
     estimator : classifier, optional
-        Your model, with ``predict_proba``, ``decision_function`` or only ``predict``. If it is fitted
-        it stays as it is; if not, a clone of it is fitted in ``fit``. None is a logistic regression.
+        Your model, with ``predict_proba``, ``decision_function`` or only ``predict``. If it is
+        fitted it stays as it is; if not, a clone of it is fitted in ``fit``. None is a logistic
+        regression.
     learner : str or Learner
-        "fix", "fth", "ftfwh", "rogd", "uogd", "atlas", "atlas-ada", or a learner object with settings
-        of its own.
+        "fix", "fth", "ftfwh", "rogd", "uogd", "atlas", "atlas-ada", or a learner object with its
+        own settings.
     hint : str or Hint, optional
         For a learner by name that takes one: "fwd", "win", "peri", "okm" (the default) or "none".
     features : transformer or callable, optional
-        What the linear learners see of X, for example the last layer of a network; None is X itself.
+        What the linear learners see of X, for example the last layer of a network; None is X
+        itself.
     intercept : bool
         Give the linear learners an intercept.
     loss : {"softmax", "hinge"}
@@ -104,6 +106,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """
         X = self._validate(X, reset=True)
         if y is not None:
+            y = column_or_1d(y, warn=True)
             check_classification_targets(y)
         learner = self._make_learner()
         source = build_source(
@@ -134,8 +137,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def _look_at_confusion(self, source: Any, learner: Any) -> None:
         """Refuse a C without inverse now, not in the middle of a stream.
 
-        A hold-out with fewer rows of a class than folds cannot tell whether C has an inverse: then
-        the refusal waits for the first batch, and a warning says so.
+        When a hold-out with very few rows of some class was cross-fitted, C may have no inverse by
+        chance: then the refusal waits for the first batch, and a warning says so.
         """
         if not hasattr(learner, "batch_prior"):
             return
@@ -144,7 +147,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         except SourceError as error:
             if source.honest:
                 raise
-            message = f"{error} (some class has fewer rows than folds: adapt() will refuse)"
+            message = f"{error} (some class has very few rows; adapt() will refuse)"
             warnings.warn(message, PriorshiftWarning, stacklevel=3)
         else:
             warn_if_weak(source)
@@ -222,7 +225,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return self.source_.read(self._validate(X, reset=False))
 
     def _validate(self, X: Any, reset: bool) -> Any:
-        """Scikit-learn's bookkeeping of columns; frames go on as frames, for models that want them."""
+        """Scikit-learn's bookkeeping of columns; frames go on as frames, if a model wants them."""
         if self.features is not None:
             if reset and hasattr(X, "shape") and len(X.shape) == 2:
                 self.n_features_in_ = int(X.shape[1])

@@ -147,7 +147,9 @@ def evaluate(
             batch = source.read(chunk.X)
             rows = slice(chunk.first, chunk.first + chunk.rounds)
             fix_errors[rows] = _per_round(batch.labels != chunk.y, chunk)
-            oracle_errors[rows] = _per_round(_oracle(source, stream, chunk, batch) != chunk.y, chunk)
+            oracle_errors[rows] = _per_round(
+                _oracle(source, stream, chunk, batch) != chunk.y, chunk
+            )
             state = _walk(learner, source, state, chunk, batch, protocol, tracks, risk)
             if progress is not None:
                 progress(chunk.first + chunk.rounds)
@@ -252,7 +254,7 @@ def _oracle(source: Source, stream: Stream, chunk: Chunk, batch: Batch) -> IntAr
             scores = densities(chunk.X)
         else:
             scores = np.log(batch.proba) - np.log(source.prior)
-    return (scores + log_prior).argmax(axis=1)
+    return np.asarray((scores + log_prior).argmax(axis=1))
 
 
 def _threads(source: Source, state: Any) -> int | None:

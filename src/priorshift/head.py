@@ -62,10 +62,8 @@ def _pipeline_weights(pipeline: Any, n_classes: int, intercept: bool) -> FloatAr
     return W[:, :-1] if np.all(W[:, -1] == 0.0) else None
 
 
-def fit_head(
-    data: RiskData, loss: Loss, prior: FloatArray, radius: float | None
-) -> FloatArray:
-    """Fit the head on S_0: the offline optimum in the ball, or, without a ball, a mildly regularised one.
+def fit_head(data: RiskData, loss: Loss, prior: FloatArray, radius: float | None) -> FloatArray:
+    """Fit the head on S_0: the offline optimum in the ball, or a mildly regularised one without.
 
     Examples
     --------

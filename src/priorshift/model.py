@@ -1,4 +1,4 @@
-"""f0 as the rest of the house sees it: rows in, class probabilities out, columns in a fixed order."""
+"""f0 as the rest of the house sees it: rows in, class probabilities out, in a fixed order."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ def offline_stage(dataset: Dataset, loss: str = "softmax") -> Source:
     """Build the source of a data set.
 
     The synthetic problem's f0 is the paper's: logistic regression without intercept, the offline
-    optimum in the ball of diameter 10, measured on the set that it was fitted on. Other features get
-    a logistic regression fitted on one half of the offline set and measured on the other. Class
+    optimum in the ball of diameter 10, measured on the set that it was fitted on. Other features
+    get a logistic regression fitted on one half of the offline set and measured on the other. Class
     probabilities are f0 themselves, and the linear learners work on their logarithms.
 
     Examples

@@ -45,7 +45,8 @@ class Regret:
 def measure_regret(source: Source, data: RiskData, result: Result, priors: FloatArray) -> Regret:
     """Compare a run that tracked its risks (``evaluate(..., risk=data)``) with the best models.
 
-    ``data`` stand for the true class-conditional distributions, ``priors`` (T, K) are the true mixes.
+    ``data`` stand for the true class-conditional distributions, ``priors`` (T, K) are the true
+    mixes.
 
     Examples
     --------
@@ -71,7 +72,7 @@ def measure_regret(source: Source, data: RiskData, result: Result, priors: Float
 
 
 def best_risks(source: Source, data: RiskData, priors: FloatArray) -> FloatArray:
-    """Smallest risk in the ball under each class mix of ``priors`` (T, K); equal mixes share a solution.
+    """Smallest risk in the ball under each class mix of ``priors`` (T, K); equal ones share it.
 
     Examples
     --------

@@ -23,6 +23,8 @@ from priorshift.risk import Loss, RiskData, loss_by_name, norms, project_ball
 from priorshift.typing import AnyArray, Float32Array, FloatArray, IntArray
 
 _SINGULAR = 1e-8
+# With fewer rows of some class a cross-fitted C may have no inverse by chance alone.
+_ENOUGH_ROWS = 20
 
 
 class Batch(NamedTuple):
@@ -41,7 +43,7 @@ class Batch(NamedTuple):
     @property
     def labels(self) -> IntArray:
         """f0's hard predictions, as class indices."""
-        return self.proba.argmax(axis=1)
+        return np.asarray(self.proba.argmax(axis=1))
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,8 @@ class Source:
     prior : (K,) array
         Class prior of the hold-out, D_0(y).
     confusion, soft_confusion : (K, K) arrays
-        Column ``j``: how f0 spreads class ``j`` over its predictions (hard), or its mean probability
-        vector (soft). Equation "definition-C", with the denominator summed.
+        Column ``j``: how f0 spreads class ``j`` over its predictions (hard), or its mean
+        probability vector (soft). Equation "definition-C", with the denominator summed.
     proba, labels : (n, K), (n,) arrays
         f0's honest probabilities on the hold-out, and its classes, rows sorted by class.
     risk : RiskData
@@ -201,7 +203,7 @@ def closest_classes(C: FloatArray) -> tuple[int, int]:
     >>> closest_classes(np.array([[1.0, 0.5, 0.5], [0.0, 0.5, 0.4], [0.0, 0.0, 0.1]]))
     (1, 2)
     """
-    distance = np.linalg.norm(C[:, :, None] - C[:, None, :], axis=0)
+    distance: FloatArray = np.sqrt(((C[:, :, None] - C[:, None, :]) ** 2).sum(axis=0))
     np.fill_diagonal(distance, np.inf)
     first, second = np.unravel_index(int(distance.argmin()), distance.shape)
     return (int(first), int(second)) if first < second else (int(second), int(first))
@@ -216,8 +218,7 @@ def _inverse(C: FloatArray, classes: AnyArray, name: str) -> FloatArray:
             f"it does not tell class {a!s} from class {b!s}. Merge them, give a larger "
             "hold-out, or use a better model"
         )
-    inverse: FloatArray = np.linalg.inv(C)
-    return inverse
+    return np.asarray(np.linalg.inv(C), dtype=np.float64)
 
 
 def build_source(
@@ -239,9 +240,9 @@ def build_source(
     Parameters
     ----------
     estimator : classifier
-        With ``predict_proba``, ``decision_function`` or only ``predict``. A fitted one is left as it
-        is, and the hold-out measures it. An unfitted one is cloned, fitted on all of the hold-out,
-        and measured by cross-fitting, so that the confusion matrix is honest.
+        With ``predict_proba``, ``decision_function`` or only ``predict``. A fitted one is left as
+        it is, and the hold-out measures it. An unfitted one is cloned, fitted on all of the
+        hold-out, and measured by cross-fitting, so that the confusion matrix is honest.
     X0, y0 : array-likes
         The labelled hold-out.
     features : transformer, callable or None
@@ -253,8 +254,8 @@ def build_source(
     diameter : float, optional
         Gamma. By default twice the norm of f0's weights, or of a fit on the hold-out.
     head : (K, d) array, optional
-        Start of the linear learners. By default f0's weights where f0 is linear in the features, else
-        a fit on the hold-out, in the ball.
+        Start of the linear learners. By default f0's weights where f0 is linear in the features,
+        else a fit on the hold-out, in the ball.
     prior : (K,) array, optional
         D_0(y) where it is known; by default the shares of the hold-out.
     cv, random_state : int
@@ -362,7 +363,7 @@ def _cross_fit(
             return final, final.predict_proba(X), False
         part = Model(_fit(clone(estimator), _take(rows, train), labels[train]), classes)
         proba[test] = part.predict_proba(_take(rows, test))
-    return final, proba, bool(smallest >= cv)
+    return final, proba, bool(smallest >= _ENOUGH_ROWS)
 
 
 def _take(X: Any, rows: IntArray) -> Any:
@@ -415,8 +416,8 @@ def warn_if_weak(source: Source) -> None:
         a, b = (source.classes[k] for k in closest_classes(source.confusion))
         warnings.warn(
             f"f0 hardly tells class {a!s} from class {b!s} (smallest singular value of C "
-            f"{source.sigma_min:.2g}, its noise about {noise:.2g}): estimates of the class mix will "
-            "be very noisy",
+            f"{source.sigma_min:.2g}, its noise about {noise:.2g}): estimates of the class mix "
+            "will be very noisy",
             PriorshiftWarning,
             stacklevel=3,
         )

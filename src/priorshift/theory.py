@@ -1,7 +1,7 @@
 r"""The paper's bounds, with all their constants, to lay beside measured regret.
 
-Notation: Gamma the ball's diameter, G and B bounds of gradient and loss, K classes, sigma the smallest
-singular value of C, T rounds, V the variation :math:`V_T` of the class mix.
+Notation: Gamma the ball's diameter, G and B bounds of gradient and loss, K classes, sigma the
+smallest singular value of C, T rounds, V the variation :math:`V_T` of the class mix.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def atlas_bound(source: Source, rounds: int, variation: float, n_learners: int) 
     .. math:: \min_\Delta\; 2 B \Delta V_T + \frac{3 G \Gamma}{\sigma} \sqrt{KT (1 + 2T / \Delta)}
         + \frac{2B}{\sigma} \sqrt{(\ln N + 2) K T}
 
-    with :math:`\Delta \in \{1, \dots, T\}` the length of the intervals on which the comparator rests.
+    with :math:`\Delta \in \{1, \dots, T\}` the length of the intervals on which the comparator
+    rests.
     (At :math:`\Delta = 1` the first term is zero, as in the proof of Theorem 3.)
 
     Examples
@@ -72,8 +73,8 @@ def atlas_bound(source: Source, rounds: int, variation: float, n_learners: int) 
     lengths = _interval_lengths(rounds)
     K, B, sigma = source.n_classes, source.loss_bound, source.sigma_min
     drift = np.where(lengths > 1, 2.0 * B * lengths * variation, 0.0)
-    base = 3.0 * source.gradient_bound * source.diameter / sigma
-    base = base * np.sqrt(K * rounds * (1.0 + 2.0 * rounds / lengths))
+    slope = 3.0 * source.gradient_bound * source.diameter / sigma
+    base = slope * np.sqrt(K * rounds * (1.0 + 2.0 * rounds / lengths))
     meta = 2.0 * B / sigma * np.sqrt((np.log(n_learners) + 2.0) * K * rounds)
     return float((drift + base).min() + meta)
 

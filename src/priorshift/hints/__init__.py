@@ -48,5 +48,6 @@ def as_hint(hint: str | Hint) -> Hint:
     if all(hasattr(hint, method) for method in ("start", "update", "prior", "forecast")):
         return hint
     raise InputTypeError(
-        f"hint is a {type(hint).__name__}: pass a name, or an object derived from priorshift.hints.Hint"
+        f"hint is a {type(hint).__name__}: pass a name, or an object derived from "
+        "priorshift.hints.Hint"
     )

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from priorshift.errors import InputError
-from priorshift.learners.base import Settings, hedge_weights, linear_proba
+from priorshift.learners.base import Settings, hedge_weights, linear_proba, mean_model
 from priorshift.learners.uogd import static_step
 from priorshift.priors import project_simplex
 from priorshift.risk import project_ball, rewritten_risk
@@ -27,7 +27,7 @@ def doubling_pool(smallest: float, largest: float) -> FloatArray:
     if not (np.isfinite(smallest) and smallest > 0):
         raise InputError(f"the smallest step size of the pool is {smallest}: it must be positive")
     inside = 0 if smallest > largest else 1 + int(np.floor(np.log2(largest / smallest) + 1e-9))
-    return smallest * 2.0 ** np.arange(inside + 1)
+    return np.asarray(smallest * 2.0 ** np.arange(inside + 1), dtype=np.float64)
 
 
 def check_pool(steps: tuple[float, ...] | None) -> None:
@@ -95,7 +95,8 @@ class ATLAS(Settings):
             largest = source.diameter / steep
             return doubling_pool(largest / np.sqrt(self.horizon), largest)
         number = 1 + int(np.ceil(0.5 * np.log2(1 + 2 * self.horizon)))
-        return static_step(source, steep, self.horizon) * 2.0 ** np.arange(number)
+        smallest = static_step(source, steep, self.horizon)
+        return np.asarray(smallest * 2.0 ** np.arange(number), dtype=np.float64)
 
     def rate(self, source: Source, t: int, n_learners: int) -> float:
         """Hedge's learning rate for the weights of round t."""
@@ -135,4 +136,4 @@ class ATLAS(Settings):
 
     def model(self, source: Source, state: AtlasState) -> Float32Array:
         """The linear model w_t (K, d) that predicts now."""
-        return np.einsum("n,nkd->kd", self.weights(source, state).astype(np.float32), state.W)
+        return mean_model(self.weights(source, state), state.W)

@@ -10,7 +10,13 @@ import numpy as np
 from priorshift.errors import InputError
 from priorshift.hints import Hint, as_hint
 from priorshift.learners.atlas import check_pool, doubling_pool
-from priorshift.learners.base import Settings, hedge_weights, linear_proba
+from priorshift.learners.base import (
+    Settings,
+    hedge_weights,
+    linear_proba,
+    mean_model,
+    positive_sigma,
+)
 from priorshift.learners.uogd import static_step
 from priorshift.priors import project_simplex
 from priorshift.risk import ImplicitSolver, project_ball, rewritten_risk
@@ -64,8 +70,8 @@ class AtlasAda(Settings):
         :math:`\min(\Gamma\sqrt{1+2T}, 49)`, and one more.
     meta_rate : float or "self-confident", optional
         Hedge's rate. By default ATLAS's in the paper preset; in the theory preset "self-confident",
-        Lemma 8's :math:`\sqrt{(\ln N + 2) / (1 + \sum_s \max_i |\tilde R_s - \tilde H_s|^2)}` over the
-        rounds so far.
+        Lemma 8's :math:`\sqrt{(\ln N + 2) / (1 + \sum_s \max_i |\tilde R_s - \tilde H_s|^2)}` over
+        the rounds so far.
     solver : ImplicitSolver
         Tolerance of the implicit update.
 
@@ -110,9 +116,10 @@ class AtlasAda(Settings):
         if self.preset == "paper":
             largest = min(source.diameter * np.sqrt(1 + 2 * T), _LARGEST_PAPER_STEP)
             return doubling_pool(static_step(source, steep, T), largest)
-        growth = 4.0 * T * steep**2 * source.n_classes / source.sigma_min**2
+        growth = 4.0 * T * steep**2 * source.n_classes / positive_sigma(source) ** 2
         number = 1 + int(np.ceil(0.5 * np.log2((1 + 2 * T) * (1 + growth))))
-        return source.diameter / np.sqrt(1.0 + growth) * 2.0 ** np.arange(number)
+        smallest = source.diameter / np.sqrt(1.0 + growth)
+        return np.asarray(smallest * 2.0 ** np.arange(number), dtype=np.float64)
 
     def rate(self, source: Source, t: int, n_learners: int, gaps: float) -> float:
         """Hedge's learning rate for the weights of round t."""
@@ -163,7 +170,13 @@ class AtlasAda(Settings):
         hint_mix = np.maximum(hint_mix, 0.0)  # H_t has to be convex
         if hint_mix.any():
             found = self.solver.solve(
-                source.risk, source.loss, state.centre, state.W, state.steps, hint_mix, source.radius
+                source.risk,
+                source.loss,
+                state.centre,
+                state.W,
+                state.steps,
+                hint_mix,
+                source.radius,
             )
             W, hint_loss = found.W, found.hint_loss
         else:
@@ -202,4 +215,4 @@ class AtlasAda(Settings):
 
     def model(self, source: Source, state: AtlasAdaState) -> Float32Array:
         """The linear model w_t (K, d) that predicts now."""
-        return np.einsum("n,nkd->kd", self.weights(source, state).astype(np.float32), state.W)
+        return mean_model(self.weights(source, state), state.W)

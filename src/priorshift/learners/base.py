@@ -1,7 +1,7 @@
 """What a learner is, and the few pieces that several learners share.
 
-A learner is a recipe: a frozen dataclass of settings. Three pure steps connect it with a source and a
-state; none of them changes anything.
+A learner is a recipe: a frozen dataclass of settings. Three pure steps connect it with a source
+and a state; none of them changes anything.
 
     state = learner.start(source)
     proba = learner.predict_proba(source, state, batch)
@@ -118,6 +118,20 @@ def _choose(setting: str, value: str, known: tuple[str, ...]) -> None:
         raise InputError(f"{setting} is {value!r}: choose one of {', '.join(map(repr, known))}")
 
 
+def positive_sigma(source: Source) -> float:
+    """Sigma of the theorems, kept off zero so that step sizes exist.
+
+    A C without inverse is refused where it is inverted, by the estimate of the class mix.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> positive_sigma(SimpleNamespace(sigma_min=0.0))
+    1e-06
+    """
+    return max(source.sigma_min, 1e-6)
+
+
 def reweight(proba: FloatArray, ratio: FloatArray) -> FloatArray:
     """Turn f0's probabilities into those under another class mix (equation "0-1-estimate").
 
@@ -134,7 +148,7 @@ def reweight(proba: FloatArray, ratio: FloatArray) -> FloatArray:
     lost = total[:, 0] <= 0.0
     if lost.any():
         weighted[lost], total[lost] = proba[lost], 1.0
-    return weighted / total
+    return np.asarray(weighted / total)
 
 
 def linear_proba(W: Float32Array, features: FloatArray) -> FloatArray:
@@ -146,6 +160,17 @@ def linear_proba(W: Float32Array, features: FloatArray) -> FloatArray:
     [[0.5, 0.5]]
     """
     return np.asarray(softmax(features @ W.T.astype(np.float64), axis=1))
+
+
+def mean_model(weights: FloatArray, W: Float32Array) -> Float32Array:
+    """Return the weighted mean of stacked models, ``w_t = sum_i p_i w_i`` (Algorithm 2, line 5).
+
+    Examples
+    --------
+    >>> mean_model(np.array([0.25, 0.75]), np.array([[[4.0]], [[8.0]]], np.float32)).tolist()
+    [[7.0]]
+    """
+    return np.asarray(np.einsum("n,nkd->kd", weights.astype(np.float32), W))
 
 
 def hedge_weights(losses: FloatArray, rate: float) -> FloatArray:

@@ -1,10 +1,12 @@
 r"""ROGD: online gradient descent on the reweighting vector of f0 (Appendix "comparison").
 
-The classifier is :math:`g_p(x) \propto p_k / D_0(k) \cdot f_0(x)_k`, the risk the rewritten 0/1 risk
-:math:`\sum_k \hat\mu_k \hat R^{01}_k(g_p)`. The 0/1 loss has no gradient of its own; two are offered:
+The classifier is :math:`g_p(x) \propto p_k / D_0(k) \cdot f_0(x)_k`, the risk the rewritten 0/1
+risk :math:`\sum_k \hat\mu_k \hat R^{01}_k(g_p)`. The 0/1 loss has no gradient of its own; two are
+offered:
 
 * "probability": the 0/1 loss of class k becomes one minus the mean reweighted probability of k;
-* "smoothed": central differences of the 0/1 risk, which is the exact gradient of the 0/1 risk averaged
+* "smoothed": central differences of the 0/1 risk, which is the exact gradient of the 0/1 risk
+averaged
   over a small interval along each coordinate.
 """
 
@@ -16,7 +18,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from priorshift.errors import InputError
-from priorshift.learners.base import Settings, reweight
+from priorshift.learners.base import Settings, positive_sigma, reweight
 from priorshift.priors import project_simplex
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
@@ -108,7 +110,7 @@ class ROGD(Settings):
     def _bound(self, source: Source) -> float:
         """``d g_k / d p_j = g_k ([j = k] - g_j) / p_j``, and ``||mu||_1 <= sqrt(K) / sigma``."""
         slope = 1.0 / (2.0 * self._floor(source))
-        return float(np.sqrt(source.n_classes)) / source.sigma_min * slope
+        return float(np.sqrt(source.n_classes)) / positive_sigma(source) * slope
 
 
 def probability_gradient(source: Source, p: FloatArray, mix: FloatArray) -> FloatArray:

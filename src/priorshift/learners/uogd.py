@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from priorshift.errors import InputError
-from priorshift.learners.base import Settings, linear_proba
+from priorshift.learners.base import Settings, linear_proba, positive_sigma
 from priorshift.priors import project_simplex
 from priorshift.risk import project_ball, rewritten_risk
 from priorshift.source import Batch, Source
@@ -28,7 +28,7 @@ def static_step(source: Source, steepness: float, horizon: int) -> float:
     0.05
     """
     scale = 2.0 * steepness * np.sqrt(source.n_classes * horizon)
-    return float(source.diameter * source.sigma_min / scale)
+    return float(source.diameter * positive_sigma(source) / scale)
 
 
 class UogdState(NamedTuple):
@@ -95,4 +95,4 @@ class UOGD(Settings):
 
     def model(self, source: Source, state: UogdState) -> Float32Array:
         """The linear model w_t (K, d) that predicts now."""
-        return state.W[0]
+        return np.asarray(state.W[0])

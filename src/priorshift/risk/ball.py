@@ -20,7 +20,7 @@ def norms(W: NDArray[Real]) -> NDArray[np.float64]:
     array([1., 1.])
     """
     flat = W.reshape(W.shape[0], -1)
-    return np.sqrt(np.einsum("ij,ij->i", flat, flat, dtype=np.float64))
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", flat, flat, dtype=np.float64)))
 
 
 def project_ball(W: NDArray[Real], radius: float) -> NDArray[Real]:

@@ -1,7 +1,7 @@
 """Second derivatives of the rewritten risk, measured on a fixed stratified part of the offline set.
 
-They only steer the Newton steps of the implicit update; values and gradients stay exact, so the part
-decides how many steps are taken and never where they end.
+They only steer the Newton steps of the implicit update; values and gradients stay exact, so the
+part decides how many steps are taken and never where they end.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ _LARGEST_NEWTON = 128
 class ImplicitResult(NamedTuple):
     """Solution of the implicit update.
 
-    ``hint_loss`` and ``hint_gradient`` are H and its gradient there; ``evaluations`` counts gradient
-    evaluations of one base learner, summed over base learners.
+    ``hint_loss`` and ``hint_gradient`` are H and its gradient there; ``evaluations`` counts
+    gradient evaluations of one base learner, summed over base learners.
     """
 
     W: Float32Array
@@ -98,7 +98,9 @@ class _Problem:
     radius: float
     evaluations: int = 0
 
-    def evaluate(self, W: Float32Array, which: IntArray) -> tuple[RiskValue, FloatArray, FloatArray]:
+    def evaluate(
+        self, W: Float32Array, which: IntArray
+    ) -> tuple[RiskValue, FloatArray, FloatArray]:
         """Risk, objective and its gradient at ``W`` for the base learners ``which``."""
         self.evaluations += len(which)
         risk = rewritten_risk(self.data, self.loss, W, self.mix)
@@ -172,8 +174,8 @@ def _minimise_in_ball(
 ) -> FloatArray:
     """Minimise ``g.(u - w) + (u - w)' A (u - w) / 2`` over ``||u|| <= radius``, for a stack.
 
-    The multiplier of the ball solves ``||u(lam)|| = radius`` by Newton's method on ``1 / ||u||``. On
-    the sphere it starts from the value that ``w`` itself suggests: at a solution ``g = -lam w``.
+    The multiplier of the ball solves ``||u(lam)|| = radius`` by Newton's method on ``1 / ||u||``.
+    On the sphere it starts from the value that ``w`` itself suggests: at a solution ``g = -lam w``.
     """
     b = np.einsum("nij,nj->ni", A, w) - g
     on_sphere = np.linalg.norm(w, axis=1) > radius * (1 - 1e-4)
@@ -197,7 +199,7 @@ def _minimise_in_ball(
         multiplier[todo] = np.maximum(multiplier[todo] + change, 0.0)
     scale = radius / np.linalg.norm(u, axis=1)
     # Where the ball holds the solution back, it lies on the sphere exactly.
-    return u * np.where(multiplier > 0.0, scale, np.minimum(1.0, scale))[:, None]
+    return np.asarray(u * np.where(multiplier > 0.0, scale, np.minimum(1.0, scale))[:, None])
 
 
 def _step_down(
@@ -217,9 +219,7 @@ def _step_down(
     return moved, risk, new_value, gradient
 
 
-def _accelerated(
-    problem: _Problem, start: Float32Array, solver: ImplicitSolver
-) -> ImplicitResult:
+def _accelerated(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -> ImplicitResult:
     """Nesterov's method with the strongly convex momentum, restarted when it points uphill."""
     active = np.arange(len(start))
     steepest = problem.loss.curvature * float(problem.mix @ problem.data.moments)

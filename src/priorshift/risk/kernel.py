@@ -2,13 +2,13 @@ r"""The rewritten risk of equation 3 for all base learners in one pass over the 
 
 .. math:: \hat R(w) = \sum_k \mu_k \frac{1}{|S_0^k|} \sum_{x \in S_0^k} \ell(f(w, x), k)
 
-Weights are stacked as (N, K, d), samples lie along the contiguous axis, and the samples are taken in
-blocks whose logits stay in the cache. Two facts make the pass cheap and exact:
+Weights are stacked as (N, K, d), samples lie along the contiguous axis, and the samples are taken
+in blocks whose logits stay in the cache. Two facts make the pass cheap and exact:
 
 * the linear part ``-w_y . x`` of every loss needs only the class means (see ``losses``);
 * a softmax does not change when one class's weights are subtracted from all others, so the products
-  run over K - 1 classes, and the gradient of the class left out follows from the others, because the
-  probabilities add up to one.
+  run over K - 1 classes, and the gradient of the class left out follows from the others, because
+  the probabilities add up to one.
 
 Classes whose weight in the mix is zero are not read at all.
 """
@@ -56,7 +56,8 @@ def rewritten_risk(data: RiskData, loss: Loss, W: Float32Array, mix: FloatArray)
     --------
     >>> import numpy as np
     >>> data = RiskData.of(np.array([[1.0], [-1.0]]), np.array([0, 1]), n_classes=2)
-    >>> risk = rewritten_risk(data, Softmax(), np.zeros((1, 2, 1), np.float32), np.array([0.5, 0.5]))
+    >>> W = np.zeros((1, 2, 1), np.float32)
+    >>> risk = rewritten_risk(data, Softmax(), W, np.array([0.5, 0.5]))
     >>> risk.value.round(4).tolist(), risk.gradient.tolist()
     ([0.6931], [[[-0.5], [0.5]]])
     """
@@ -104,7 +105,7 @@ def _softmax_pass(
     for first, last in _runs(data, mix):
         for a, b in _blocks(first, last, rows):
             X = data.XT[:, a:b]
-            logits = differences @ X
+            logits = np.asarray(differences @ X, dtype=np.float32)
             planes = logits.reshape(n_classes - 1, n_learners, b - a)
             value += _weigh_softmax(planes, weights[a:b], bound < _SAFE_EXPONENT)
             moments += logits @ X.T
@@ -117,8 +118,9 @@ def _softmax_pass(
 
 
 def _weigh_softmax(planes: Float32Array, weights: Float32Array, safe: bool) -> FloatArray:
-    """Turn logits (K - 1, N, m) into weighted probabilities in place; return the weighted sum of
-    ``log(1 + sum exp)`` for each learner.
+    """Turn logits (K - 1, N, m) into weighted probabilities in place.
+
+    Return the weighted sum of ``log(1 + sum exp)`` for each learner.
     """
     if safe:
         np.exp(planes, out=planes)
@@ -136,7 +138,7 @@ def _weigh_softmax(planes: Float32Array, weights: Float32Array, safe: bool) -> F
     if shift is not None:
         total += shift
     planes *= scale
-    return (total @ weights).astype(np.float64)
+    return np.asarray(total @ weights, dtype=np.float64)
 
 
 def _labelled_pass(
@@ -171,7 +173,7 @@ def class_risks(data: RiskData, loss: Loss, W: Float32Array) -> FloatArray:
     """
     n_learners, n_classes, width = W.shape
     flat = W.reshape(n_learners * n_classes, width)
-    risks = -np.einsum("nkd,kd->nk", W, data.means)
+    risks = np.asarray(-np.einsum("nkd,kd->nk", W, data.means))
     for label, (start, stop) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
         for a, b in _blocks(int(start), int(stop), len(flat)):
             logits = (flat @ data.XT[:, a:b]).reshape(n_learners, n_classes, b - a)

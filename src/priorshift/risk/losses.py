@@ -47,7 +47,7 @@ def _softmax_in_place(Z: Float32Array) -> Float32Array:
     Z /= total[:, None]
     np.log(total, out=total)
     total += top
-    return total
+    return np.asarray(total)
 
 
 @dataclass(frozen=True)
