@@ -1,0 +1,39 @@
+"""Timing by interleaved medians: subject and yardstick take turns, so that noise hits both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import NamedTuple
+
+
+class Ratio(NamedTuple):
+    """Median times of subject and yardstick in seconds, and their ratio."""
+
+    subject: float
+    yardstick: float
+    ratio: float
+
+
+def _once(call: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+def compare(
+    subject: Callable[[], object],
+    yardstick: Callable[[], object],
+    seconds: float = 2.0,
+    least: int = 5,
+) -> Ratio:
+    """Time both in turns for about ``seconds``, at least ``least`` turns each; medians."""
+    _once(subject), _once(yardstick)
+    ours: list[float] = []
+    theirs: list[float] = []
+    began = time.perf_counter()
+    while len(ours) < least or time.perf_counter() - began < seconds:
+        ours.append(_once(subject))
+        theirs.append(_once(yardstick))
+    return Ratio(median(ours), median(theirs), median(ours) / median(theirs))

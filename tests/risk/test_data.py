@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from priorshift.errors import SourceError
+from priorshift.risk import ImplicitSolver, RiskData, Softmax
+from priorshift.risk.data import CurvatureData
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    y = np.repeat([2, 0, 1, 0, 2], [30, 10, 5, 40, 1])
+    return rng.normal(size=(86, 4)) + y[:, None], y
+
+
+def test_rows_are_sorted_by_class_and_keep_their_order(rows):
+    X, y = rows
+    data = RiskData.of(X, y, 3)
+    assert data.counts.tolist() == [50, 5, 31]
+    assert data.offsets.tolist() == [0, 50, 55, 86]
+    for k in range(3):
+        piece = data.XT[:, data.offsets[k] : data.offsets[k + 1]].T
+        np.testing.assert_array_equal(piece, X[y == k].astype(np.float32))
+        np.testing.assert_allclose(data.means[k], X[y == k].mean(axis=0), atol=1e-7)
+    assert data.XT.dtype == np.float32
+    assert data.XT.flags.c_contiguous
+    assert data.largest_norm == pytest.approx(np.linalg.norm(X, axis=1).max(), rel=1e-6)
+
+
+def test_sample_weights_spread_the_mix(rows):
+    X, y = rows
+    data, mix = RiskData.of(X, y, 3), np.array([0.5, -0.2, 0.7])
+    spread = data.sample_weights(mix)
+    np.testing.assert_allclose(
+        [piece.sum() for piece in np.split(spread, data.offsets[1:-1])], mix, rtol=1e-5
+    )
+    assert all(len(set(piece.tolist())) == 1 for piece in np.split(spread, data.offsets[1:-1]))
+
+
+def test_a_class_without_rows_is_named():
+    with pytest.raises(SourceError, match="class index 1"):
+        RiskData.of(np.zeros((2, 1)), np.array([0, 2]), 3)
+
+
+def test_the_curvature_part_is_stratified_and_never_empty(rows):
+    X, y = rows
+    data = RiskData.of(X, y, 3)
+    part = CurvatureData.of(data, size=20)
+    counts = np.diff(part.offsets)
+    assert (counts >= np.minimum(data.counts, 16)).all()
+    assert (counts <= data.counts).all()
+    for k in range(3):
+        mine = {tuple(x) for x in X[y == k].astype(np.float32).tolist()}
+        taken = part.XT[:, part.offsets[k] : part.offsets[k + 1]].T.tolist()
+        assert {tuple(x) for x in taken} <= mine
+        assert len({tuple(x) for x in taken}) == counts[k]
+    upper, lower = np.triu_indices(4)
+    np.testing.assert_array_equal(part.products, part.XT[upper] * part.XT[lower])
+
+
+def test_a_large_part_is_everything(rows):
+    X, y = rows
+    data = RiskData.of(X, y, 3)
+    np.testing.assert_array_equal(data.part.XT, data.XT)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_moments_bound_the_second_moment_from_above(seed):
+    """They are step sizes of the accelerated method: too small a bound and it diverges."""
+    rng = np.random.default_rng(seed)
+    scale = np.exp(rng.normal(size=6))
+    X = rng.normal(size=(200, 6)) * scale + rng.normal(size=6)
+    y = rng.integers(0, 2, 200)
+    data = RiskData.of(X, y, 2)
+    for k in range(2):
+        true = np.linalg.eigvalsh(X[y == k].T @ X[y == k] / (y == k).sum())[-1]
+        assert true <= data.moments[k] <= 1.2 * true
+
+
+def opposed_columns(d=80):
+    """Two columns that mirror each other: the steepest direction is orthogonal to the mean."""
+    y = np.repeat([0, 1], 400)
+    X = np.full((800, d), 0.1)
+    X[:, 0] = np.where(np.arange(800) % 2, 5.0, -5.0)
+    X[:, 1] = -X[:, 0]
+    X[:, 2] += 0.3 * y
+    return X, y
+
+
+def test_moments_of_mirrored_columns():
+    X, y = opposed_columns()
+    true = np.linalg.eigvalsh(X[y == 0].T @ X[y == 0] / 400)[-1]
+    assert RiskData.of(X, y, 2).moments[0] >= true * (1 - 1e-6)
+
+
+def test_the_accelerated_step_solves_mirrored_columns():
+    X, y = opposed_columns()
+    start = (0.01 * np.random.default_rng(0).normal(size=(1, 2, 80))).astype(np.float32)
+    solver = ImplicitSolver()
+    found = solver.solve(
+        RiskData.of(X, y, 2), Softmax(), start, start, np.array([10.0]), np.array([0.5, 0.5]), 5.0
+    )
+    assert found.residual[0] <= solver.tolerance

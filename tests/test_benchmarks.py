@@ -1,0 +1,28 @@
+"""The benchmarks still run; their times are nobody's test."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from benchmarks.__main__ import main
+from benchmarks.timing import compare
+
+
+def test_the_table_has_every_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "bench.json"
+    assert main(["--seconds", "0", "--json", str(file)]) == 0
+    printed = capsys.readouterr().out
+    record = json.loads(file.read_text())
+    assert len(record["figures"]) >= 5
+    for figure in record["figures"]:
+        assert figure["ratio"] > 0
+        assert figure["name"] in printed
+
+
+def test_compare_takes_medians_of_turns() -> None:
+    calls: list[str] = []
+    result = compare(lambda: calls.append("s"), lambda: calls.append("y"), seconds=0, least=5)
+    assert calls == ["s", "y"] * 6
+    assert result.ratio == pytest.approx(result.subject / result.yardstick)
