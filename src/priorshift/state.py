@@ -10,8 +10,8 @@ The file is a zip archive, nothing in it compressed:
 Reading it runs no code of the file: priorshift's own objects are named in a fixed list,
 scikit-learn's go through skops with types of scikit-learn, NumPy and SciPy only, and of everything
 else there is but a name, for which the caller brings the object. The checksums find damage; they do
-not prove who wrote a file, and scikit-learn does not check the inside of, say, a decision tree. Load
-models from people you trust.
+not prove who wrote a file, and a forged decision tree can still crash scikit-learn. So load only
+models that come from people you trust.
 """
 
 from __future__ import annotations

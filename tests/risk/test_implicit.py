@@ -174,7 +174,7 @@ def test_a_tiny_step_stays_at_the_centre(reference, path, eta):
     np.testing.assert_allclose(found.W[0], expected, atol=2e-6)
 
 
-@pytest.mark.parametrize("eta", [1e-6, 1e-5, 1e-4])
+@pytest.mark.parametrize("eta", [1e-6, 1e-4])
 def test_a_tiny_step_costs_little(reference, path, eta):
     """Where float32 cannot come nearer to the solution, to go on is only to wait."""
     problem = Problem(reference, 3.0, seed=6)

@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorshift.risk.ball import norms
 from priorshift.risk.data import RiskData
 from priorshift.risk.losses import Loss, Softmax
 from priorshift.typing import Float32Array, FloatArray
@@ -98,7 +97,8 @@ def _softmax_pass(
     rows = (n_classes - 1) * n_learners
     # Class-major, so that the sum over classes adds whole contiguous planes.
     differences = (W[:, 1:] - W[:, :1]).transpose(1, 0, 2).reshape(rows, width)
-    bound = np.sqrt(2.0) * float(norms(W).max()) * data.largest_norm
+    steepest = float(np.einsum("ij,ij->i", differences, differences).max()) ** 0.5
+    safe = steepest * data.largest_norm < _SAFE_EXPONENT
     weights = data.sample_weights(mix)
     value = np.zeros(n_learners)
     moments = np.zeros((rows, width), np.float32)
@@ -107,7 +107,7 @@ def _softmax_pass(
             X = data.XT[:, a:b]
             logits = np.asarray(differences @ X, dtype=np.float32)
             planes = logits.reshape(n_classes - 1, n_learners, b - a)
-            value += _weigh_softmax(planes, weights[a:b], bound < _SAFE_EXPONENT)
+            value += _weigh_softmax(planes, weights[a:b], safe)
             moments += logits @ X.T
     total = mix @ data.means
     gradient = np.empty_like(W)
