@@ -192,7 +192,10 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return int(self._fitted().state_.t)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file, without pickle; the old file stays until the new is whole.
+        """Write to one file, without pickle; the old file stays until the new one is whole.
+
+        A model, features map or learner that is neither scikit-learn's nor ours is only referred to,
+        with a warning: hand it to `load` again.
 
         Examples
         --------

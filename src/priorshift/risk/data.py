@@ -75,7 +75,7 @@ class RiskData:
     @cached_property
     def part(self) -> CurvatureData:
         """The part of the offline set on which second derivatives are measured."""
-        size = max(1024, 8 * self.n_classes * self.XT.shape[0])
+        size = max(512, 6 * self.n_classes * self.XT.shape[0])
         return CurvatureData.of(self, size)
 
     def sample_weights(self, mix: FloatArray) -> Float32Array:

@@ -1,0 +1,125 @@
+"""Entry of the command line: parse, call, and turn every refusal into one line."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from concurrent.futures.process import BrokenProcessPool
+from typing import NoReturn
+
+from priorshift.cli import demo, run
+from priorshift.cli.arguments import HelpFormatter
+
+_EXAMPLES = """\
+examples:
+  priorshift demo
+      watch a classifier of handwritten digits follow a changing class mix
+  priorshift run --shift squ --learner fix,atlas --rounds 2000
+      two learners on the paper's synthetic data, beside the paper's numbers
+  priorshift run --data mine.npz --learner atlas-ada --hint fwd,okm --seeds 3 --json result.json
+      your own data: a file with X0, y0 (labelled offline set) and X1, y1 (online pool)
+  priorshift run --jobs 2 --json - | python -m json.tool
+      JSON alone on standard output
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are one line.
+
+    Examples
+    --------
+    >>> build_parser().prog
+    'priorshift'
+    """
+
+    def error(self, message: str) -> NoReturn:
+        """Write the line and end with status 2."""
+        complain(message)
+        raise SystemExit(2)
+
+
+def complain(message: object) -> None:
+    """Write one line on standard error, whatever the message holds.
+
+    Examples
+    --------
+    >>> with contextlib.redirect_stderr(sys.stdout):
+    ...     complain("two\\nlines")
+    priorshift: error: two lines
+    """
+    print("priorshift: error:", " ".join(str(message).split()), file=sys.stderr)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Make the parser of all commands.
+
+    Examples
+    --------
+    >>> build_parser().parse_args(["run", "--rounds", "50"]).rounds
+    50
+    """
+    from priorshift import __version__
+
+    parser = Parser(
+        prog="priorshift",
+        description="Keep a classifier right while the class mix of its stream changes.",
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"priorshift {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    run.add_command(commands)
+    demo.add_command(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    0 is success, 2 bad usage or bad input (with one line on standard error), 1 a worker that
+    died, 130 an interrupt.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments; by default those of the process.
+
+    Examples
+    --------
+    >>> main(["--version"])
+    priorshift ...
+    0
+    """
+    try:
+        options = build_parser().parse_args(argv)
+        options.command(options)
+        sys.stdout.flush()
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0
+    except BrokenPipeError:
+        return _leave_pipe()
+    except KeyboardInterrupt:
+        print("\npriorshift: interrupted", file=sys.stderr)
+        return 130
+    except BrokenProcessPool as error:
+        complain(error)
+        return 1
+    except MemoryError as error:
+        complain(f"not enough memory ({error}); ask for fewer rounds, rows or jobs")
+        return 2
+    except (ValueError, OSError) as error:
+        complain(str(error) or type(error).__name__)
+        return 2
+    return 0
+
+
+def _leave_pipe() -> int:
+    """Nobody reads standard output any more: stop quietly, as other tools do."""
+    # Python flushes standard output once more at its end, which would complain again.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + 13

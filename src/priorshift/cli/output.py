@@ -1,0 +1,79 @@
+"""Writing files so that they are whole or not there at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from priorshift.errors import InputError
+
+
+def check_writable(path: str, option: str) -> None:
+    """Refuse a path that could not be written, before hours of work are put into it.
+
+    Examples
+    --------
+    >>> check_writable("/no/such/folder/result.json", "--json")
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: --json /no/such/folder/result.json: cannot be written \
+(there is no folder /no/such/folder); choose another place
+    """
+    target = Path(path)
+    try:
+        if not path or target.is_dir():
+            raise InputError(f"{option} {path!r}: is a folder; give the name of a file")
+        if _is_special(target):
+            return
+        folder = target.resolve().parent
+        if not folder.is_dir():
+            raise _refusal(option, path, f"there is no folder {folder}")
+        probe = _beside(target, "probe")
+        probe.touch()
+        probe.unlink()
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise _refusal(option, path, reason) from error
+
+
+def write_whole(path: str, text: str) -> None:
+    """Write a file; an old one stays until the new one is whole.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_whole(f"{folder}/a.txt", "hello")
+    ...     Path(f"{folder}/a.txt").read_text()
+    'hello'
+    """
+    target = Path(path)
+    if _is_special(target):
+        # A pipe or device has no old content to keep, and must not be replaced by a file.
+        target.write_text(text, encoding="utf-8")
+        return
+    part = _beside(target, "part")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target.resolve())
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+def _is_special(target: Path) -> bool:
+    return target.exists() and not target.is_file()
+
+
+def _beside(target: Path, ending: str) -> Path:
+    """Name a file in the same folder, where a rename is one step; links are followed."""
+    real = target.resolve()
+    return real.with_name(f".{real.name[:100]}.{os.getpid()}.{ending}")
+
+
+def _refusal(option: str, path: str, reason: str) -> InputError:
+    return InputError(f"{option} {path}: cannot be written ({reason}); choose another place")
