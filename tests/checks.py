@@ -37,7 +37,9 @@ def every_learner() -> list[Any]:
                     given = {k: v for k, v in given.items() if k in settings and v is not None}
                     label = "-".join(str(v) for v in (name, preset, hint, order) if v)
                     found.append(pytest.param(kind(**given), id=label))
-    found.append(pytest.param(LEARNERS["rogd"](gradient="smoothed", horizon=100), id="rogd-smoothed"))
+    found.append(
+        pytest.param(LEARNERS["rogd"](gradient="smoothed", horizon=100), id="rogd-smoothed")
+    )
     found.append(pytest.param(LEARNERS["ftfwh"](window=4), id="ftfwh-4"))
     return found
 

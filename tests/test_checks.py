@@ -44,7 +44,6 @@ def test_numbers_of_any_kind(kind):
         ([[1.0, float("nan")]], "NaN in row 0, column 1"),
         ([[float("inf"), 1.0]], "inf.*row 0, column 0"),
         (np.array([[1.0, "x"]], dtype=object), "numbers"),
-        (np.array([["2020-01-01", "2020-01-02"]], dtype="datetime64[D]"), "X"),
     ],
 )
 def test_bad_matrices_say_what_is_wrong(X, says):

@@ -28,7 +28,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
-from priorshift import state as state_module
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning
 from priorshift.hints import HINTS, Hint, LastPrior, OnlineKMeans, Periodic, Window
 from priorshift.learners import ATLAS, FIX, FTFWH, FTH, LEARNERS, ROGD, UOGD, AtlasAda
@@ -37,6 +36,8 @@ from priorshift.priors import BBSE, MLLS, RLLS
 from priorshift.risk import ImplicitSolver, SmoothedHinge
 from priorshift.source import Source, build_source
 from priorshift.state import Saved, load_parts, save_parts
+from priorshift.state.estimators import is_scientific
+from priorshift.state.values import Parts
 
 SHORT = 40
 NUMBERS = np.arange(3)
@@ -205,7 +206,7 @@ def test_all_of_the_source_comes_back(path: Path) -> None:
 
 
 def test_axes_keep_their_order_in_memory() -> None:
-    parts = state_module._Parts()
+    parts = Parts()
     array = np.arange(24.0).reshape(2, 3, 4)
     for axes in ((0, 1, 2), (2, 1, 0), (1, 0, 2), (2, 0, 1)):
         turned = array.transpose(axes)
@@ -216,7 +217,7 @@ def test_axes_keep_their_order_in_memory() -> None:
 
 
 def test_odd_numbers_keep_their_bits() -> None:
-    parts = state_module._Parts()
+    parts = Parts()
     for value in (
         0.1 + 0.2,
         -0.0,
@@ -862,7 +863,7 @@ def test_foreign_code_in_a_model_is_named_and_refused(
     ],
 )
 def test_only_what_the_three_packages_define_is_trusted(name: str, expected: bool) -> None:
-    assert state_module._is_scientific(name) is expected
+    assert is_scientific(name) is expected
 
 
 def test_a_model_that_cannot_be_rebuilt(with_model: Path, path: Path) -> None:
@@ -891,7 +892,8 @@ def test_a_module_named_in_a_file_is_not_imported(
     forge(path, tmp_path / "forged", rename)
     code = (
         "import sys; sys.path.insert(0, '.')\n"
-        "from priorshift.state import load_parts, FileFormatError\n"
+        "from priorshift.errors import FileFormatError\n"
+        "from priorshift.state import load_parts\n"
         "from priorshift.model import log_probabilities as f; f.__qualname__ = 'f'\n"
         "for given in ({}, {'features': f}):\n"
         "    try:\n"

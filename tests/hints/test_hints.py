@@ -38,7 +38,9 @@ def sequence(seed, length):
     """Estimates (some with negative entries, as BBSE gives them) and the batches they came from."""
     rng = np.random.default_rng(seed)
     estimates = rng.dirichlet(np.ones(K), length) + 0.2 * rng.normal(size=(length, K))
-    rows = [rng.normal(size=(int(rng.integers(1, 6)), D)) + 3 * rng.integers(3) for _ in range(length)]
+    rows = [
+        rng.normal(size=(int(rng.integers(1, 6)), D)) + 3 * rng.integers(3) for _ in range(length)
+    ]
     return estimates, rows
 
 

@@ -98,9 +98,7 @@ def test_every_base_learner_is_a_uogd(source, batches):
     states = [learner.start(source) for learner in alone]
     for batch in batches[:30]:
         state = many.adapt(source, state, batch)
-        states = [
-            learner.adapt(source, s, batch) for learner, s in zip(alone, states, strict=True)
-        ]
+        states = [learner.adapt(source, s, batch) for learner, s in zip(alone, states, strict=True)]
     for i, s in enumerate(states):
         np.testing.assert_allclose(state.W[i], s.W[0], atol=1e-5)
 

@@ -124,7 +124,9 @@ def test_predict_first_against_algorithms_3_and_4(reference, source, batches):
         expected = np.sqrt((np.log(3) + 2) / (1 + naive.gaps))
         assert state.rate == pytest.approx(expected, rel=1e-3)
         np.testing.assert_allclose(state.W, naive.W, atol=4e-3)
-        np.testing.assert_allclose(learner.weights(source, state), naive.weights(expected), atol=3e-3)
+        np.testing.assert_allclose(
+            learner.weights(source, state), naive.weights(expected), atol=3e-3
+        )
 
 
 @pytest.mark.parametrize("preset", ["paper", "theory"])
@@ -192,9 +194,7 @@ def test_the_theory_pool_and_rate_on_the_synthetic_problem(synthetic):
     span = (1 + 20_000) * (1 + 4 * 10_000 * 3 / sigma**2)
     number = 1 + int(np.ceil(0.5 * np.log2(span)))
     smallest = 10 * sigma / np.sqrt(sigma**2 + 4 * 3 * 10_000)
-    np.testing.assert_allclose(
-        learner.pool(synthetic.source), smallest * 2.0 ** np.arange(number)
-    )
+    np.testing.assert_allclose(learner.pool(synthetic.source), smallest * 2.0 ** np.arange(number))
     for gaps in (0.0, 3.0, 400.0):
         expected = np.sqrt((np.log(number) + 2) / (1 + gaps))
         assert learner.rate(synthetic.source, 5, number, gaps) == pytest.approx(expected)
@@ -259,9 +259,7 @@ def test_the_prior_is_the_hint_s(source, batches):
     for batch in batches[:4]:
         state = learner.adapt(source, state, batch)
     expected = np.mean([estimate(source, batch) for batch in batches[:4]], axis=0)
-    assert learner.prior(source, state) == pytest.approx(
-        expected / expected.sum(), abs=0.1
-    )
+    assert learner.prior(source, state) == pytest.approx(expected / expected.sum(), abs=0.1)
     np.testing.assert_allclose(state.hint_mix, expected, atol=1e-9)
 
 

@@ -74,7 +74,9 @@ def test_one_step_by_hand(source, batches, gradient, step):
         low, high = free.min() - 2, free.max()
         for _ in range(200):
             middle = (low + high) / 2
-            low, high = (middle, high) if np.maximum(free - middle, 0.01).sum() > 1 else (low, middle)
+            low, high = (
+                (middle, high) if np.maximum(free - middle, 0.01).sum() > 1 else (low, middle)
+            )
         state = learner.adapt(source, state, batch)
         np.testing.assert_allclose(state.p, np.maximum(free - low, 0.01), atol=1e-9)
         weighted = batch.proba * state.p / source.prior

@@ -8,7 +8,9 @@ from priorshift.risk.curvature import hessian
 
 
 @pytest.mark.parametrize("mix", [[0.2, 0.5, 0.3], [0.0, 1.4, 0.2], [0.7, -0.2, 0.4]])
-@pytest.mark.parametrize(("name", "loss"), [("softmax", Softmax()), ("smoothed", SmoothedHinge(0.5))])
+@pytest.mark.parametrize(
+    ("name", "loss"), [("softmax", Softmax()), ("smoothed", SmoothedHinge(0.5))]
+)
 def test_hessian_is_the_difference_of_gradients(reference, name, loss, mix):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 3)).astype(np.float32).astype(np.float64)

@@ -168,9 +168,13 @@ def test_a_tiny_step_stays_at_the_centre(reference, path, eta):
     problem = Problem(reference, 3.0, seed=6)
     centre = problem.points(1)
     found = problem.solve(centre, steps=[eta])
-    expected = centre[0] - eta * problem.reference.value_and_gradient(
-        "softmax", problem.X, problem.y, centre[0].astype(np.float64), MIX
-    )[1]
+    expected = (
+        centre[0]
+        - eta
+        * problem.reference.value_and_gradient(
+            "softmax", problem.X, problem.y, centre[0].astype(np.float64), MIX
+        )[1]
+    )
     np.testing.assert_allclose(found.W[0], expected, atol=2e-6)
 
 
@@ -230,7 +234,9 @@ def test_hinge_within_its_smoothing(reference, path, tau):
             found.W[i] + scale * problem.rng.normal(size=w.shape) / 3
             for scale in np.geomspace(1e-3, 5, 200)
         ]
-        others += [w - s * problem.objective(w, centre[i], eta)[1] for s in np.geomspace(1e-4, 1, 20)]
+        others += [
+            w - s * problem.objective(w, centre[i], eta)[1] for s in np.geomspace(1e-4, 1, 20)
+        ]
         for other in others:
             other = other * min(1.0, 3.0 / np.linalg.norm(other))
             best = problem.objective(other, centre[i], eta)[0]

@@ -56,7 +56,8 @@ def test_curvature_bounds_every_hessian_and_is_reached(loss):
 
 
 @pytest.mark.parametrize(
-    ("name", "loss"), [("softmax", Softmax()), ("hinge", Hinge()), ("smoothed", SmoothedHinge(0.05))]
+    ("name", "loss"),
+    [("softmax", Softmax()), ("hinge", Hinge()), ("smoothed", SmoothedHinge(0.05))],
 )
 @pytest.mark.parametrize("gap", [0.0, 1.0, 12.0])
 def test_largest_is_never_passed(reference, name, loss, gap):

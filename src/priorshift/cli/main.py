@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from priorshift.cli import demo, run
 from priorshift.cli.arguments import HelpFormatter
+from priorshift.cli.messages import complain
 
 _EXAMPLES = """\
 examples:
@@ -39,18 +40,6 @@ class Parser(argparse.ArgumentParser):
         """Write the line and end with status 2."""
         complain(message)
         raise SystemExit(2)
-
-
-def complain(message: object) -> None:
-    """Write one line on standard error, whatever the message holds.
-
-    Examples
-    --------
-    >>> with contextlib.redirect_stderr(sys.stdout):
-    ...     complain("two\\nlines")
-    priorshift: error: two lines
-    """
-    print("priorshift: error:", " ".join(str(message).split()), file=sys.stderr)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -117,7 +117,7 @@ def save_stream_picture(picture: StreamPicture, path: str | os.PathLike[str]) ->
 
 def _draw_errors(axes: Any, picture: StreamPicture) -> None:
     for (name, errors), style in zip(picture.errors.items(), _STYLES, strict=False):
-        label = f"{name}: {100 * errors.mean():.1f} % in the end"
+        label = f"{name}: {100 * errors.mean():.1f} %"
         axes.plot(np.arange(1, len(errors) + 1), 100 * running_mean(errors), label=label, **style)
     axes.set_ylabel("average error so far (%)")
     axes.set_ylim(bottom=0)
@@ -132,7 +132,7 @@ def _draw_shares(axes: Any, picture: StreamPicture) -> None:
     axes.set_xlabel("round")
     axes.set_ylabel(f"share of {picture.share_name}")
     highest = max(float(picture.truth.max()), float(picture.estimate.max()), _SMALLEST_AXIS)
-    axes.set_ylim(0, 1.35 * highest)
+    axes.set_ylim(0, 1.08 * highest)
     axes.set_xlim(1, max(2, len(rounds)))
     _finish(axes)
 
@@ -141,4 +141,13 @@ def _finish(axes: Any) -> None:
     axes.grid(True, color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="upper right", handlelength=3.5, ncols=3, fontsize=9)
+    # Above the panel, where no line can run through it.
+    axes.legend(
+        frameon=False,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        borderaxespad=0.2,
+        handlelength=3.5,
+        ncols=3,
+        fontsize=10,
+    )

@@ -1,0 +1,151 @@
+"""From the options of ``priorshift run`` to jobs, and from what they measured to records."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from priorshift.cli.arguments import class_mix
+from priorshift.cli.jobs import Bench, Job, Measure
+from priorshift.datasets import Dataset, load_dataset
+from priorshift.errors import InputError
+from priorshift.hints import Hint, Periodic
+from priorshift.learners import LEARNERS, as_learner
+from priorshift.offline import offline_stage, paper_settings
+from priorshift.report import Record
+from priorshift.shifts import Bernoulli, Constant, Linear, Mixture, Sine, Square, shift_by_name
+
+_KINDS: tuple[type[Mixture], ...] = (Linear, Square, Sine, Bernoulli, Constant)
+SHIFTS = {kind.name: kind for kind in _KINDS}
+"""Shifts by name."""
+
+
+def make_plan(options: argparse.Namespace) -> tuple[Bench, list[Job]]:
+    """Check everything, run the offline stage, and list the jobs.
+
+    Examples
+    --------
+    >>> from priorshift.cli.main import build_parser
+    >>> options = build_parser().parse_args(["run", "--learner", "fix,atlas-ada", "--shift", "squ"])
+    >>> bench, jobs = make_plan(options)
+    >>> [job.label for job in jobs], bench.batch_size
+    (['squ fix', 'squ atlas-ada okm'], 100)
+    """
+    shifts = _shifts(options)
+    dataset = load_dataset(options.data)
+    mu1 = dataset.mu1 if options.mu1 is None else class_mix(options.mu1, dataset, "--mu1")
+    mu2 = dataset.mu2 if options.mu2 is None else class_mix(options.mu2, dataset, "--mu2")
+    jobs = [
+        _job(options, dataset, name, shift, learner, hint)
+        for name, shift in shifts.items()
+        for learner in options.learner
+        for hint in (options.hint if learner == "atlas-ada" else [None])
+    ]
+    with threadpool_limits(limits=1):  # so that its bits depend on the machine alone
+        source = offline_stage(dataset, options.loss)
+        if any(hasattr(job.learner, "batch_prior") for job in jobs):
+            _ = source.confusion_inverse  # refuses now what would fail in the first round
+    return Bench(dataset.world, source, mu1, mu2, options.rounds, options.batch_size), jobs
+
+
+def _shifts(options: argparse.Namespace) -> dict[str, Mixture]:
+    given = {"period": options.period, "probability": options.probability}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    takes = {name: {field.name for field in fields(SHIFTS[name])} for name in options.shift}
+    for option in chosen:
+        used = any(option in known for known in takes.values())
+        if not used and not (option == "period" and "peri" in options.hint):
+            raise InputError(
+                f"--{option} means nothing to the shift {', '.join(options.shift)}; leave it out"
+            )
+    return {
+        name: shift_by_name(name, **{k: v for k, v in chosen.items() if k in takes[name]})
+        for name in options.shift
+    }
+
+
+def _job(
+    options: argparse.Namespace,
+    dataset: Dataset,
+    shift_name: str,
+    shift: Mixture,
+    name: str,
+    hint: str | None,
+) -> Job:
+    chosen: str | Hint | None = hint
+    if hint == "peri" and options.period is not None:
+        chosen = Periodic(period=options.period)
+    settings: dict[str, Any] = {
+        "preset": options.preset,
+        "horizon": options.rounds,
+        "hint": chosen,
+        "order": options.protocol,
+        "window": options.window,
+        **paper_settings(dataset, options.preset),
+    }
+    learner = as_learner(name, **settings)
+    protocol = options.protocol or learner.protocol
+    return Job(shift_name, shift, name, hint, learner, protocol)
+
+
+def make_record(options: argparse.Namespace, job: Job, row: Sequence[Measure]) -> Record:
+    """Sum up the seeds of a job.
+
+    Examples
+    --------
+    >>> from priorshift.cli.main import build_parser
+    >>> from priorshift.learners import FIX
+    >>> options = build_parser().parse_args(["run", "--rounds", "100"])
+    >>> job = Job("lin", Linear(), "fix", None, FIX(), "predict-first")
+    >>> row = [Measure(e, e, 2.0, 0.1, 3.0, 1.0) for e in (5.0, 7.0)]
+    >>> record = make_record(options, job, row)
+    >>> record["error_mean"], round(record["error_std"], 3), record["rounds_per_second"]
+    (6.0, 1.414, 100.0)
+    """
+    errors = [one.error for one in row]
+    seconds = sum(one.seconds for one in row)
+    return Record(
+        learner=job.learner_name,
+        hint=job.hint,
+        preset=options.preset,
+        protocol=job.protocol,
+        data=options.data,
+        shift=job.shift_name,
+        rounds=options.rounds,
+        batch_size=options.batch_size,
+        errors=errors,
+        error_mean=statistics.fmean(errors),
+        error_std=statistics.stdev(errors) if len(errors) > 1 else 0.0,
+        oracle_error=statistics.fmean(one.oracle_error for one in row),
+        fix_error=statistics.fmean(one.fix_error for one in row),
+        prior_error=statistics.fmean(one.prior_error for one in row),
+        variation=statistics.fmean(one.variation for one in row),
+        seconds=seconds,
+        rounds_per_second=len(row) * options.rounds / max(seconds, 1e-9),
+    )
+
+
+def is_papers(options: argparse.Namespace) -> bool:
+    """Tell whether a run is the paper's in all but its number of rounds and seeds.
+
+    Examples
+    --------
+    >>> from priorshift.cli.main import build_parser
+    >>> parse = build_parser().parse_args
+    >>> is_papers(parse(["run"])), is_papers(parse(["run", "--preset", "theory"]))
+    (True, False)
+    """
+    changed = (options.mu1, options.mu2, options.period, options.probability, options.window)
+    own = all(options.protocol in (None, LEARNERS[name].protocol) for name in options.learner)
+    return (
+        options.data == "synthetic"
+        and options.preset == "paper"
+        and options.loss == "softmax"
+        and own
+        and all(value is None for value in changed)
+    )

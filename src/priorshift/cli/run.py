@@ -1,0 +1,176 @@
+"""``priorshift run``: learners against shifts, over seeds, side by side with the oracle."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import warnings
+from typing import Any
+
+from priorshift.cli.arguments import HelpFormatter, names, whole_number
+from priorshift.cli.messages import first_lines, warn
+from priorshift.cli.output import check_writable, write_whole
+from priorshift.cli.plan import SHIFTS, is_papers, make_plan, make_record
+from priorshift.cli.progress import Progress
+from priorshift.cli.workers import run_jobs
+from priorshift.evaluate import PROTOCOLS
+from priorshift.hints import HINTS
+from priorshift.learners import LEARNERS
+from priorshift.learners.base import PRESETS
+from priorshift.report import Record, printable, results_table
+
+_DESCRIPTION = """\
+Send learners through streams whose class mix shifts, and report their average error in percent
+beside that of an oracle that knows the class mix of every round.
+"""
+_EPILOG = """\
+FILE.npz holds X0, y0 (labelled offline set) and X1, y1 (pool that the stream is drawn from), or
+P0, y0, P1, y1 with class probabilities in the place of features. A NAME is 'digits', or that of
+NAME.npz in the folder that the environment variable PRIORSHIFT_DATA names.
+
+example:
+  priorshift run --shift squ,ber --learner fix,atlas,atlas-ada --hint fwd,okm --rounds 2000
+"""
+
+
+def add_command(commands: Any) -> None:
+    """Add ``run`` to the parser's commands.
+
+    Examples
+    --------
+    >>> add_command(argparse.ArgumentParser().add_subparsers())
+    """
+    parser = commands.add_parser(
+        "run",
+        help="run learners on shifting streams, print a table or JSON",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(command=run)
+    _add_what(parser.add_argument_group("what to run"))
+    _add_world(parser.add_argument_group("the stream"))
+    _add_how(parser.add_argument_group("how to run it"))
+
+
+def _add_what(group: Any) -> None:
+    group.add_argument(
+        "--data", default="synthetic", metavar="DATA", help="synthetic, a NAME, or FILE.npz"
+    )
+    group.add_argument(
+        "--shift",
+        type=names("shift", SHIFTS),
+        default="lin,squ,sin,ber",
+        metavar="NAME,...",
+        help=f"how the class mix changes: {', '.join(SHIFTS)}",
+    )
+    group.add_argument(
+        "--learner",
+        type=names("learner", LEARNERS),
+        default="fix,fth,ftfwh,rogd,uogd,atlas",
+        metavar="NAME,...",
+        help=f"who follows it: {', '.join(LEARNERS)}",
+    )
+    group.add_argument(
+        "--hint",
+        type=names("hint", HINTS),
+        default="okm",
+        metavar="NAME,...",
+        help=f"for atlas-ada: {', '.join(HINTS)}",
+    )
+    group.add_argument(
+        "--preset", choices=PRESETS, default="paper", help="constants of the tables, or theorems"
+    )
+    group.add_argument(
+        "--protocol",
+        choices=PROTOCOLS,
+        help="order within a round (default: each learner's own)",
+    )
+    group.add_argument(
+        "--loss", choices=("softmax", "hinge"), default="softmax", help="loss of linear learners"
+    )
+    group.add_argument(
+        "--window", type=whole_number(), metavar="ROUNDS", help="memory of ftfwh (default: 100)"
+    )
+
+
+def _add_world(group: Any) -> None:
+    group.add_argument(
+        "--rounds", type=whole_number(), default=1000, metavar="T", help="length of a stream"
+    )
+    group.add_argument(
+        "--batch-size", type=whole_number(), default=100, metavar="N", help="rows in a round"
+    )
+    group.add_argument(
+        "--mu1", metavar="MIX", help="class mix, as for --mu2 (default: all classes alike)"
+    )
+    group.add_argument(
+        "--mu2",
+        metavar="MIX",
+        help="the other class mix: shares as 0.2,0.3,0.5, or one class that has it all "
+        "(default: the first class; of synthetic data, the last)",
+    )
+    group.add_argument(
+        "--period",
+        type=whole_number(2),
+        metavar="ROUNDS",
+        help="period of the shifts squ and sin, and of the hint peri (default: 40)",
+    )
+    group.add_argument(
+        "--probability", type=float, metavar="P", help="chance of a switch in ber (default: 0.05)"
+    )
+
+
+def _add_how(group: Any) -> None:
+    group.add_argument(
+        "--seeds", type=whole_number(), default=5, metavar="S", help="use seeds 0 to S-1"
+    )
+    group.add_argument(
+        "--jobs", type=whole_number(most=1024), default=1, metavar="J", help="processes"
+    )
+    group.add_argument(
+        "--json", metavar="PATH", help="write JSON there; with - on standard output, alone"
+    )
+    group.add_argument("--quiet", action="store_true", help="no progress, no warnings")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Do what the options of ``priorshift run`` say.
+
+    Examples
+    --------
+    >>> from priorshift.cli import main
+    >>> main("run --learner fix --shift lin --rounds 20 --seeds 1 --quiet".split())
+    synthetic data, preset paper, 20 rounds of 100 rows, 1 seed: average error in %
+    ...
+    0
+    """
+    if options.json is not None and options.json != "-":
+        check_writable(options.json, "--json")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        bench, jobs = make_plan(options)
+    total = options.rounds * options.seeds
+    progress = Progress([job.label for job in jobs], total, quiet=options.quiet)
+    found = run_jobs(bench, jobs, options.seeds, processes=options.jobs, progress=progress)
+    if not options.quiet:
+        warn(
+            [*first_lines(caught), *(text for row in found for one in row for text in one.warnings)]
+        )
+    records = [make_record(options, job, row) for job, row in zip(jobs, found, strict=True)]
+    _write(options, records)
+
+
+def _write(options: argparse.Namespace, records: list[Record]) -> None:
+    text = json.dumps(records, indent=2, allow_nan=False) + "\n"
+    if options.json == "-":
+        sys.stdout.write(text)
+        return
+    if options.json is not None:
+        write_whole(options.json, text)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    table = results_table(records, compare=is_papers(options), width=width)
+    print(printable(table, sys.stdout.encoding))

@@ -1,0 +1,142 @@
+"""The source: its arrays, and its model and feature map as far as a file can hold them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from priorshift.errors import FileFormatError, InputError
+from priorshift.model import Model, log_probabilities
+from priorshift.risk import RiskData, loss_by_name
+from priorshift.source import FeatureMap, Source
+from priorshift.state.estimators import from_skops, is_sklearn, to_skops
+from priorshift.state.leaves import kind
+from priorshift.state.names import OWN_NAMES, check_type, full_name, reference
+from priorshift.state.values import Parts
+from priorshift.typing import AnyArray
+
+
+def encode_source(source: Source, parts: Parts) -> dict[str, Any]:
+    """Return a source for JSON; its arrays, and the bytes of its model, go into ``parts``.
+
+    Examples
+    --------
+    >>> from priorshift.model import ProbabilityModel
+    >>> from priorshift.source import build_source
+    >>> P = np.array([[0.9, 0.1], [0.2, 0.8]])
+    >>> source, parts = build_source(ProbabilityModel(classes=[0, 1]), P, [0, 1]), Parts()
+    >>> encoded = encode_source(source, parts)
+    >>> encoded["loss"], encoded["proba"], encoded["estimator"]["object"]
+    ('softmax', {'array': 'source/proba'}, 'model/probability')
+    >>> decode_source(encoded, parts, None, None).proba.tolist()
+    [[0.9, 0.1], [0.2, 0.8]]
+    """
+    if loss_by_name(source.loss.name) != source.loss:
+        raise InputError(f"the loss {source.loss!r} cannot be saved: use 'softmax' or 'hinge'")
+    fields = {
+        "classes": source.classes,
+        "prior": source.prior,
+        "proba": source.proba,
+        "labels": source.labels,
+        "XT": source.risk.XT,
+        "offsets": source.risk.offsets,
+        "head": source.head,
+        "diameter": source.diameter,
+        "n_features": source.n_features,
+        "honest": source.honest,
+        "loss": source.loss.name,
+        "intercept": source.features.intercept,
+    }
+    encoded = {name: parts.encode(value, f"source/{name}") for name, value in fields.items()}
+    encoded["estimator"] = _encode_object(source.model.estimator, "estimator", parts)
+    encoded["features"] = _encode_object(source.features.map, "features", parts)
+    return encoded
+
+
+def decode_source(encoded: Any, parts: Parts, estimator: Any, features: Any) -> Source:
+    """Return what ``encode_source`` was given, with the user's own objects if there are any.
+
+    Examples
+    --------
+    >>> decode_source({"estimator": {"reference": "my.models:Nearest"}}, Parts(), None, None)
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.FileFormatError: only refers to its estimator, my.models:Nearest, and does \
+not hold it: pass that object, load(path, estimator=...)
+    """
+    model = _decode_object(encoded["estimator"], "estimator", parts, estimator)
+    feature_map = _decode_object(encoded["features"], "features", parts, features)
+    plain = {
+        name: parts.decode(value)
+        for name, value in encoded.items()
+        if name not in ("estimator", "features")
+    }
+    source = Source(
+        model=Model(model, plain.pop("classes")),
+        features=FeatureMap(feature_map, plain.pop("intercept")),
+        loss=loss_by_name(plain.pop("loss")),
+        risk=RiskData(plain.pop("XT"), plain.pop("offsets")),
+        **plain,
+    )
+    check_source(source)
+    return source
+
+
+def check_source(source: Source) -> None:
+    """Refuse arrays that do not fit each other.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from priorshift.model import ProbabilityModel
+    >>> from priorshift.source import build_source
+    >>> P = np.array([[0.9, 0.1], [0.2, 0.8]])
+    >>> source = build_source(ProbabilityModel(classes=[0, 1]), P, [0, 1])
+    >>> check_source(replace(source, prior=np.ones(3)))
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.FileFormatError: source.prior is an array of float64 with shape (3,), \
+an array of float64 with shape (2,) is needed
+    """
+    d, n = source.risk.XT.shape
+    K = len(source.classes)
+    needed: list[tuple[str, AnyArray, type[Any], tuple[int, ...]]] = [
+        ("prior", source.prior, np.float64, (K,)),
+        ("proba", source.proba, np.float64, (n, K)),
+        ("labels", source.labels, np.intp, (n,)),
+        ("risk.XT", source.risk.XT, np.float32, (d, n)),
+        ("risk.offsets", source.risk.offsets, np.intp, (K + 1,)),
+        ("head", source.head, np.float32, (K, d)),
+    ]
+    for name, array, dtype, shape in needed:
+        wanted = kind(np.broadcast_to(dtype(0), shape))
+        if kind(array) != wanted:
+            raise FileFormatError(f"source.{name} is {kind(array)}, {wanted} is needed")
+
+
+def _encode_object(value: Any, role: str, parts: Parts) -> Any:
+    """Keep a model or a feature map: by skops, as priorshift's own, or by its name."""
+    if is_sklearn(value):
+        data = to_skops(value)
+        if data is not None:
+            parts.files[f"{role}.skops"] = data
+            return {"skops": f"{role}.skops", "type": full_name(value)}
+    elif value is None or type(value) in OWN_NAMES or value is log_probabilities:
+        return parts.encode(value, f"source/{role}")
+    return {"reference": full_name(value)}
+
+
+def _decode_object(encoded: Any, role: str, parts: Parts, given: Any) -> Any:
+    if given is not None:
+        check_type(encoded, role, given)
+        return given
+    missing = reference(encoded)
+    if missing is not None:
+        raise FileFormatError(
+            f"only refers to its {role}, {missing}, and does not hold it: "
+            f"pass that object, load(path, {role}=...)"
+        )
+    if isinstance(encoded, dict) and "skops" in encoded:
+        return from_skops(parts.files[encoded["skops"]], role)
+    return parts.decode(encoded)
