@@ -194,8 +194,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file, without pickle; the old file stays until the new one is whole.
 
-        A model, features map or learner that is neither scikit-learn's nor ours is only referred to,
-        with a warning: hand it to `load` again.
+        A model, features map or learner that is neither scikit-learn's nor ours is only referred
+        to, with a warning: hand it to `load` again.
 
         Examples
         --------

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import pickle
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -126,23 +128,40 @@ def _run_in_workers(
     context = multiprocessing.get_context("spawn")
     done = context.Array("q", len(jobs))
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(processes, context, _begin_worker, (bench, done))
-    try:
-        with _interrupts_held():
-            tasks = {
-                pool.submit(_work, job, seed, number): (number, seed)
-                for number, job in enumerate(jobs)
-                for seed in range(seeds)
-            }
-        found = _collect(tasks, bench, jobs, seeds, done, progress)
-    except BaseException:
-        # Nobody will look at the rest of the work: do not wait for it.
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - others:
-            child.terminate()
-        raise
-    pool.shutdown()
+    with _in_a_file(bench) as path:
+        pool = ProcessPoolExecutor(processes, context, _begin_worker, (path, done))
+        try:
+            with _interrupts_held():
+                tasks = {
+                    pool.submit(_work, job, seed, number): (number, seed)
+                    for number, job in enumerate(jobs)
+                    for seed in range(seeds)
+                }
+            found = _collect(tasks, bench, jobs, seeds, done, progress)
+        except BaseException:
+            # Nobody will look at the rest of the work: do not wait for it.
+            for child in set(multiprocessing.active_children()) - others:
+                child.terminate()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+        pool.shutdown()
     return found
+
+
+@contextlib.contextmanager
+def _in_a_file(bench: Bench) -> Iterator[str]:
+    """Lay the bench down where workers can fetch it.
+
+    Sent along with a process, it would not fit the pipe, and each process would have to be up and
+    running before the next could start.
+    """
+    number, path = tempfile.mkstemp(prefix="priorshift-")
+    try:
+        with open(number, "wb") as file:
+            pickle.dump(bench, file, protocol=pickle.HIGHEST_PROTOCOL)
+        yield path
+    finally:
+        os.unlink(path)
 
 
 def _collect(
@@ -203,10 +222,12 @@ def _interrupts_held() -> Iterator[None]:
 _given: tuple[Bench, Any] | None = None
 
 
-def _begin_worker(bench: Bench, done: Any) -> None:
+def _begin_worker(path: str, done: Any) -> None:
     global _given
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    with open(path, "rb") as file:
+        bench = pickle.load(file)
     threadpool_limits(limits=1)
     _given = (bench, done)
 

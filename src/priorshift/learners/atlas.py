@@ -121,7 +121,8 @@ class ATLAS(Settings):
     def adapt(self, source: Source, state: AtlasState, batch: Batch) -> AtlasState:
         """One gradient step of every base learner, all in one pass over the offline set."""
         mix = self.batch_prior(source, batch)
-        risk = rewritten_risk(source.risk, source.loss, state.W, mix)
+        data = self.risk_data(source, state.t)
+        risk = rewritten_risk(data, source.loss, state.W, mix)
         steps = state.steps.astype(np.float32)[:, None, None]
         W = project_ball(state.W - steps * risk.gradient, source.radius)
         return AtlasState(state.t + 1, W, state.losses + risk.value, mix, state.steps)

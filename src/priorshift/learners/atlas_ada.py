@@ -170,7 +170,7 @@ class AtlasAda(Settings):
         hint_mix = np.maximum(hint_mix, 0.0)  # H_t has to be convex
         if hint_mix.any():
             found = self.solver.solve(
-                source.risk,
+                self.risk_data(source, state.t),
                 source.loss,
                 state.centre,
                 state.W,
@@ -191,7 +191,8 @@ class AtlasAda(Settings):
 
     def _descend(self, source: Source, state: AtlasAdaState) -> AtlasAdaState:
         """The gradient step on this round's risk at the base models."""
-        risk = rewritten_risk(source.risk, source.loss, state.W, state.mix)
+        data = self.risk_data(source, state.t)
+        risk = rewritten_risk(data, source.loss, state.W, state.mix)
         steps = state.steps.astype(np.float32)[:, None, None]
         # Any reference point may be subtracted from risk and hint: the first base model serves.
         gap = risk.value - state.hint_loss

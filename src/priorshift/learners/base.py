@@ -18,6 +18,7 @@ from scipy.special import softmax
 
 from priorshift.errors import InputError
 from priorshift.priors import PriorEstimator, estimator_by_name, project_simplex
+from priorshift.risk import Blocks, RiskData
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
 
@@ -66,6 +67,8 @@ class Settings:
         that descend on the rewritten risk, negative entries are clipped to 0 without renormalising.
     gradient_bound : float, optional
         G, in the place of the bound that the source computes from its data.
+    sketch : Blocks, optional
+        Read a block of the offline set each round in the place of all of it.
 
     Examples
     --------
@@ -78,6 +81,7 @@ class Settings:
     estimator: str | PriorEstimator = "bbse"
     prior_form: str | None = None
     gradient_bound: float | None = None
+    sketch: Blocks | None = None
     paper_form: ClassVar[str] = "clipped"
 
     def __post_init__(self) -> None:
@@ -107,6 +111,10 @@ class Settings:
         if self.form == "clipped":
             return np.maximum(raw, 0.0)
         return project_simplex(raw) if self.form == "simplex" else raw
+
+    def risk_data(self, source: Source, t: int) -> RiskData:
+        """The offline set, or what the sketch shows of it in round t."""
+        return source.risk if self.sketch is None else self.sketch.at(source.risk, t)
 
     def steepness(self, source: Source) -> float:
         """G: the user's, or the source's."""

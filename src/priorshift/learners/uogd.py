@@ -85,7 +85,8 @@ class UOGD(Settings):
     def adapt(self, source: Source, state: UogdState, batch: Batch) -> UogdState:
         """One projected gradient step on the rewritten risk."""
         mix = self.batch_prior(source, batch)
-        risk = rewritten_risk(source.risk, source.loss, state.W, mix)
+        data = self.risk_data(source, state.t)
+        risk = rewritten_risk(data, source.loss, state.W, mix)
         W = project_ball(state.W - np.float32(state.step) * risk.gradient, source.radius)
         return UogdState(state.t + 1, W, mix, state.step)
 

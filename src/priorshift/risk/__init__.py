@@ -5,8 +5,10 @@ from priorshift.risk.data import RiskData
 from priorshift.risk.implicit import ImplicitResult, ImplicitSolver
 from priorshift.risk.kernel import RiskValue, class_risks, rewritten_risk
 from priorshift.risk.losses import Hinge, Loss, SmoothedHinge, Softmax, loss_by_name
+from priorshift.risk.sketch import Blocks
 
 __all__ = [
+    "Blocks",
     "Hinge",
     "ImplicitResult",
     "ImplicitSolver",

@@ -21,6 +21,8 @@ class RiskData:
         Features, one sample a column, columns sorted by class.
     offsets : (K + 1,) array
         Class ``k`` holds the columns ``offsets[k]:offsets[k + 1]``.
+    whole : RiskData, optional
+        The set that this one is a sketch of: whatever is cheap to keep of it stays exact.
 
     Examples
     --------
@@ -32,6 +34,7 @@ class RiskData:
 
     XT: Float32Array
     offsets: IntArray
+    whole: RiskData | None = None
 
     @classmethod
     def of(cls, features: FloatArray, labels: IntArray, n_classes: int) -> RiskData:
@@ -60,21 +63,37 @@ class RiskData:
         means: FloatArray = (sums / self.counts).T
         return means
 
+    @property
+    def pull(self) -> FloatArray:
+        """Class means (K, d) of the whole offline set: the exact linear part, sketch or not."""
+        return self.means if self.whole is None else self.whole.means
+
+    @cached_property
+    def sketches(self) -> dict[object, object]:
+        """Sketches of this set, by recipe, kept for as long as the set itself."""
+        return {}
+
     @cached_property
     def largest_norm(self) -> float:
         """``max ||x||_2`` over the offline set."""
+        if self.whole is not None:
+            return self.whole.largest_norm
         squares = np.einsum("ij,ij->j", self.XT, self.XT, dtype=np.float64)
         return float(np.sqrt(squares.max()))
 
     @cached_property
     def moments(self) -> FloatArray:
         """Largest eigenvalue of the second moment of each class (K,), by power iteration."""
+        if self.whole is not None:
+            return self.whole.moments
         pieces = zip(self.offsets[:-1], self.offsets[1:], strict=True)
         return np.array([_largest_eigenvalue(self.XT[:, a:b]) for a, b in pieces])
 
     @cached_property
     def part(self) -> CurvatureData:
         """The part of the offline set on which second derivatives are measured."""
+        if self.whole is not None:
+            return self.whole.part
         size = max(512, 6 * self.n_classes * self.XT.shape[0])
         return CurvatureData.of(self, size)
 
