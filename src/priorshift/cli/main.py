@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from typing import NoReturn
 
@@ -84,15 +86,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     try:
-        options = build_parser().parse_args(argv)
-        options.command(options)
-        sys.stdout.flush()
+        with _end_is_an_exit():
+            options = build_parser().parse_args(argv)
+            options.command(options)
+            sys.stdout.flush()
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
     except BrokenPipeError:
         return _leave_pipe()
     except KeyboardInterrupt:
-        print("\npriorshift: interrupted", file=sys.stderr)
+        print("priorshift: interrupted", file=sys.stderr)
         return 130
     except BrokenProcessPool as error:
         complain(error)
@@ -106,9 +109,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+@contextlib.contextmanager
+def _end_is_an_exit() -> Iterator[None]:
+    """Let a termination signal clean up behind itself: workers, half-written files."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals belong to the main thread
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _leave_pipe() -> int:
     """Nobody reads standard output any more: stop quietly, as other tools do."""
     # Python flushes standard output once more at its end, which would complain again.
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 128 + 13
+    return 128 + 13  # what the shell says of a tool that the broken pipe's signal ended

@@ -15,7 +15,7 @@ from priorshift.cli.jobs import Bench, Job, Measure
 from priorshift.datasets import Dataset, load_dataset
 from priorshift.errors import InputError
 from priorshift.hints import Hint, Periodic
-from priorshift.learners import LEARNERS, as_learner
+from priorshift.learners import as_learner
 from priorshift.offline import offline_stage, paper_settings
 from priorshift.report import Record
 from priorshift.shifts import Bernoulli, Constant, Linear, Mixture, Sine, Square, shift_by_name
@@ -141,7 +141,7 @@ def is_papers(options: argparse.Namespace) -> bool:
     (True, False)
     """
     changed = (options.mu1, options.mu2, options.period, options.probability, options.window)
-    own = all(options.protocol in (None, LEARNERS[name].protocol) for name in options.learner)
+    own = all(options.protocol in (None, as_learner(name).protocol) for name in options.learner)
     return (
         options.data == "synthetic"
         and options.preset == "paper"

@@ -87,7 +87,6 @@ class AtlasAda(Settings):
     meta_rate: float | str | None = None
     solver: ImplicitSolver = field(default_factory=ImplicitSolver)
     name: ClassVar[str] = "atlas-ada"
-    protocol: ClassVar[str] = "adapt-first"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,6 +101,11 @@ class AtlasAda(Settings):
             raise InputError(f"meta_rate is {rate!r}: give a number or 'self-confident'")
         if isinstance(rate, (int, float)) and not rate > 0:
             raise InputError(f"meta_rate is {rate}: it must be positive")
+
+    @property
+    def protocol(self) -> str:
+        """Whether a batch is predicted before or after it is learned from: the order."""
+        return self.order
 
     @property
     def hint_object(self) -> Hint:

@@ -30,7 +30,11 @@ class Learner(Protocol):
     """The three steps, and a word on what the learner believes of the class mix."""
 
     name: ClassVar[str]
-    protocol: ClassVar[str]
+
+    @property
+    def protocol(self) -> str:
+        """Whether a batch is predicted before or after it is learned from, unless told."""
+        ...
 
     def start(self, source: Source) -> Any:
         """Return the state before the first batch."""
