@@ -18,12 +18,17 @@ from scipy import sparse
 
 from priorshift.hints import HINTS
 from priorshift.learners import LEARNERS
+from priorshift.risk import Blocks
 from priorshift.source import Batch
 from priorshift.state import Saved, load_parts, save_parts
 
 
-def every_learner() -> list[Any]:
-    """Return pytest parameters, one for each learner in each of its variants."""
+def every_learner(sketched: bool = False) -> list[Any]:
+    """Return pytest parameters, one for each learner in each of its variants.
+
+    With ``sketched``, also learners that read another part of the offline set each round: they obey
+    the checks, but not the invariances that need all of it.
+    """
     found = []
     for name, kind in LEARNERS.items():
         settings = {field.name for field in fields(kind)}
@@ -37,6 +42,8 @@ def every_learner() -> list[Any]:
                     given = {k: v for k, v in given.items() if k in settings and v is not None}
                     label = "-".join(str(v) for v in (name, preset, hint, order) if v)
                     found.append(pytest.param(kind(**given), id=label))
+        if sketched and "sketch" in settings:
+            found.append(pytest.param(kind(sketch=Blocks(size=60)), id=f"{name}-sketched"))
     found.append(
         pytest.param(LEARNERS["rogd"](gradient="smoothed", horizon=100), id="rogd-smoothed")
     )

@@ -125,7 +125,7 @@ class Reference:
         return np.array(rows)
 
     def value_and_gradient(self, name, X, y, W, mix, tau=None):
-        """The same risk and its gradient with matrices, for optimisers (checked against the loop)."""
+        """The same risk, and its gradient, with matrices; a test holds it against the loop."""
         tau = 1.0 if name == "softmax" else (tau or self.tau)
         hot = np.eye(len(mix))[y]
         weight = (mix / np.bincount(y, minlength=len(mix)))[y]

@@ -107,6 +107,19 @@ def test_probabilities_add_up_or_are_refused(P):
             as_probabilities(P, "P")
 
 
+@pytest.mark.parametrize("row", [[0.5, 0.51], [0.5, 0.49], [1.001, -0.001], [np.nan, 1.0]])
+def test_a_row_a_little_off_is_refused(row):
+    with pytest.raises(InputError, match="row 1"):
+        as_probabilities(np.array([[0.5, 0.5], row]), "P")
+
+
+@pytest.mark.parametrize("row", [[0.5, 0.5005], [1.0, -1e-9]])
+def test_rounding_is_repaired(row):
+    found = as_probabilities(np.array([row]), "P")
+    assert (found >= 0).all()
+    assert found.sum() == pytest.approx(1, abs=1e-15)
+
+
 def test_frames_are_known(blobs):
     pandas = pytest.importorskip("pandas")
     assert is_frame(pandas.DataFrame(blobs.X))

@@ -82,7 +82,7 @@ def test_models_that_are_not_linear_have_no_weights(blobs):
 
 
 def test_a_linear_svm_of_pairs_is_no_linear_model_of_classes(blobs):
-    """SVC compares classes in pairs, and three classes have three pairs: the shape alone misleads."""
+    """SVC compares classes in pairs, and three classes have three pairs: the shape misleads."""
     model = SVC(kernel="linear").fit(blobs.train_X, blobs.train_y)
     W = linear_weights(model, 3, intercept=True)
     if W is not None:

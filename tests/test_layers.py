@@ -1,4 +1,7 @@
-"""Imports point inward: cli, service, report -> classifier, evaluate -> learners -> hints, priors -> source."""
+"""Imports point inward.
+
+cli, service, report -> classifier, evaluate -> learners -> hints, priors -> source -> risk.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ OUTER_ROOMS = {"cli", "service", "report", "engines", "paper"}
 
 
 def imports(path):
-    """Modules of priorshift that a file imports, wherever in the file: ``a.b`` for ``priorshift.a.b``."""
+    """What a file imports of priorshift, wherever in the file: ``a.b`` for ``priorshift.a.b``."""
     package = path.relative_to(ROOT).with_suffix("").parts[:-1]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

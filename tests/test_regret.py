@@ -61,7 +61,7 @@ def test_best_risks_of_a_model_too_large_for_newton(reference):
 
 
 def test_best_risks_with_the_hinge_are_the_hinge_s(blobs, fitted, reference):
-    """No model of the ball may have a smaller hinge risk than the best, nor the best a larger one."""
+    """The least hinge risk in the ball, as far as a smoothed reference can tell."""
     source = build_source(fitted, blobs.X, blobs.y, loss="hinge", diameter=3.0)
     X, y = source.risk.XT.T.astype(np.float64), source.labels
     found = best_risks(source, source.risk, MIXES[:2])
@@ -95,7 +95,7 @@ def test_regret_by_hand(source, stream):
 
 @pytest.fixture(scope="module")
 def known(synthetic):
-    """The synthetic problem with its offline set as the world: what Lemma 1 assumes holds exactly."""
+    """The synthetic problem with its offline set as the world: Lemma 1's assumptions hold."""
     dataset, source = synthetic.dataset, synthetic.source
     world = PoolWorld(dataset.X0, dataset.y0, n_classes=3)
     swing = (np.arange(ROUNDS) // 50 % 2)[:, None]
@@ -131,7 +131,7 @@ def test_uogd_under_theorem_1(known, best):
 
 
 def test_atlas_under_theorem_2(known, best):
-    source, stream = known
+    source, _ = known
     learner = ATLAS(preset="theory", horizon=ROUNDS)
     regret, result = dynamic(learner, known, best)
     number = len(learner.pool(source))

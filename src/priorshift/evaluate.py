@@ -43,7 +43,7 @@ class Result:
     variation : float
         V_T.
     reusability : float or None
-        The bound ``K G^2 sum ||h_t - mu_t||^2`` of G_T, for learners with a hint.
+        The bound ``K G^2 sum ||h_t - estimate_t||^2`` of G_T, for learners with a hint.
     seconds : float
         Time of the learner's own steps.
 
@@ -204,6 +204,7 @@ def _walk(
         rows = slice(i * size, (i + 1) * size)
         t = chunk.first + i
         piece = Batch(batch.proba[rows], batch.features[rows])
+        before = state
         began = time.perf_counter()
         if protocol == "adapt-first":
             state = learner.adapt(source, state, piece)
@@ -219,7 +220,9 @@ def _walk(
             tracks.seconds += time.perf_counter() - began
         tracks.errors[t] = np.count_nonzero(proba.argmax(axis=1) != chunk.y[rows]) / size
         if hasattr(state, "hint_mix"):
-            tracks.gaps += float(((state.hint_mix - state.mix) ** 2).sum())
+            # A forecast was made before the batch, the paper's own hints after it.
+            hint = before.hint_mix if learner.order == "predict-first" else state.hint_mix
+            tracks.gaps += float(((hint - state.mix) ** 2).sum())
     return state
 
 

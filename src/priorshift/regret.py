@@ -8,11 +8,11 @@ import numpy as np
 
 from priorshift.errors import InputError
 from priorshift.evaluate import Result
-from priorshift.risk import ImplicitSolver, RiskData, norms
+from priorshift.risk import ImplicitSolver, RiskData, class_risks, norms
 from priorshift.source import Source
 from priorshift.typing import Float32Array, FloatArray
 
-# So long a step leaves the implicit update with the risk alone.
+# So long a step leaves the implicit update with the risk alone, but for radius^2 / 2e6.
 _NO_PULL = 1e6
 
 
@@ -91,6 +91,7 @@ def best_risks(source: Source, data: RiskData, priors: FloatArray) -> FloatArray
         centre = np.zeros_like(W)
         step = np.array([_NO_PULL])
         solved = solver.solve(data, source.loss, centre, W, step, mix, source.radius)
-        W, found[i] = solved.W, solved.hint_loss[0]
+        W = solved.W
+        found[i] = class_risks(data, source.loss, W)[0] @ mix
         assert norms(W)[0] <= source.radius * (1 + 1e-6)
     return found[where.ravel()]

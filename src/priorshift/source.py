@@ -255,7 +255,8 @@ def build_source(
         Gamma. By default twice the norm of f0's weights, or of a fit on the hold-out.
     head : (K, d) array, optional
         Start of the linear learners. By default f0's weights where f0 is linear in the features,
-        else a fit on the hold-out, in the ball.
+        else a fit on the hold-out, in the ball. One outside a ball of given diameter is replaced by
+        such a fit.
     prior : (K,) array, optional
         D_0(y) where it is known; by default the shares of the hold-out.
     cv, random_state : int

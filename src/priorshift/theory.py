@@ -14,6 +14,8 @@ from priorshift.source import Source
 def static_bound(source: Source, rounds: int) -> float:
     r"""Lemma 3, static regret of UOGD: :math:`\frac{2 G \Gamma}{\sigma} \sqrt{KT}`.
 
+    It holds for the step size :math:`\Gamma\sigma / (2 G \sqrt{KT})` of the theory preset.
+
     Examples
     --------
     >>> from types import SimpleNamespace
@@ -57,8 +59,8 @@ def atlas_bound(source: Source, rounds: int, variation: float, n_learners: int) 
     .. math:: \min_\Delta\; 2 B \Delta V_T + \frac{3 G \Gamma}{\sigma} \sqrt{KT (1 + 2T / \Delta)}
         + \frac{2B}{\sigma} \sqrt{(\ln N + 2) K T}
 
-    with :math:`\Delta \in \{1, \dots, T\}` the length of the intervals on which the comparator
-    rests.
+    with :math:`\Delta` the length of the intervals on which the comparator rests; every length
+    gives a bound, and the smallest over 400 lengths between 1 and T is returned.
     (At :math:`\Delta = 1` the first term is zero, as in the proof of Theorem 3.)
 
     Examples
@@ -85,9 +87,12 @@ def atlas_ada_bound(
     r"""Theorem 3, dynamic regret of ATLAS-ADA, from the last step of its proof.
 
     .. math:: \min_\Delta\; [\Delta > 1] 2 B \Delta V_T
-        + 3 \Gamma \sqrt{(1 + G_T)(1 + 2T / \Delta)} + 2 \Gamma \sqrt{(\ln N + 2)(1 + G_T)}
+        + 3 \Gamma \sqrt{(1 + G_T)(1 + 2T / \Delta)} + 2 \sqrt{(\ln N + 2)(1 + \Gamma^2 G_T)}
 
-    The last term carries Lemma 8's own factor 2, which the proof's text drops.
+    The last term is what the proof of Lemma 8 (the Hedge of ATLAS-ADA) gives: with the factor 2
+    that the theorem's text drops, and right for :math:`\Gamma < 1` too. That lemma's rate needs
+    the sum of all T rounds in advance; the learner uses the sum so far, for which the constant is
+    not proven.
 
     Examples
     --------
@@ -99,7 +104,8 @@ def atlas_ada_bound(
     lengths = _interval_lengths(rounds)
     drift = np.where(lengths > 1, 2.0 * source.loss_bound * lengths * variation, 0.0)
     base = 3.0 * source.diameter * np.sqrt((1.0 + reusability) * (1.0 + 2.0 * rounds / lengths))
-    meta = 2.0 * source.diameter * np.sqrt((np.log(n_learners) + 2.0) * (1.0 + reusability))
+    spread = 1.0 + source.diameter**2 * reusability
+    meta = 2.0 * np.sqrt((np.log(n_learners) + 2.0) * spread)
     return float((drift + base).min() + meta)
 
 

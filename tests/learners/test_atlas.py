@@ -2,16 +2,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from priorshift.errors import InputError
 from priorshift.learners import ATLAS, UOGD
 from priorshift.learners.atlas import doubling_pool
+from priorshift.source import Batch
 
 
 def naive(reference, source, batches, steps, rate, clipped, loss="softmax"):
-    """Algorithms 1 and 2, one base learner after the other, in float64; yields each round's p, w."""
+    """Algorithms 1 and 2, one base learner after the other, in float64: each round's p, w, w_i."""
     X, y = source.risk.XT.T.astype(np.float64), source.labels
     base = [source.head.astype(np.float64) for _ in steps]
     losses = [0.0 for _ in steps]
@@ -130,7 +131,7 @@ def test_the_theory_pool_on_the_synthetic_problem(synthetic):
 
 @pytest.mark.parametrize("T", [1, 2, 10, 333, 10_000, 123_456])
 def test_the_theory_pool_covers_every_optimal_step(source, T):
-    """``eta* = sigma/(2G) sqrt((Gamma^2 + 2 Gamma P_T)/(KT))`` for each path length from 0 to Gamma T."""
+    """``eta* = sigma/(2G) sqrt((Gamma^2 + 2 Gamma P_T)/(KT))``, for each P_T from 0 to Gamma T."""
     learner = ATLAS(preset="theory", horizon=T)
     pool, G, D = learner.pool(source), source.gradient_bound, source.diameter
     for path in np.linspace(0, D * T, 50):
@@ -141,10 +142,18 @@ def test_the_theory_pool_covers_every_optimal_step(source, T):
 @settings(deadline=None, max_examples=50)
 @given(smallest=st.floats(1e-6, 10), largest=st.floats(1e-6, 1e3))
 def test_doubling_pool(smallest, largest):
+    octaves = np.log2(largest / smallest)
+    assume(abs(octaves - round(octaves)) > 1e-6)  # there rounding may decide either way
     steps = [smallest]
-    while steps[-1] <= largest * (1 + 1e-9):
+    while steps[-1] <= largest:
         steps.append(steps[-1] * 2)
     np.testing.assert_allclose(doubling_pool(smallest, largest), steps)
+
+
+def test_a_pool_whose_end_is_a_power_of_two_holds_it():
+    """0.1 * 2^3 against an end of 0.8, whatever the rounding of either."""
+    np.testing.assert_allclose(doubling_pool(0.1, 0.1 * 8), [0.1, 0.2, 0.4, 0.8, 1.6])
+    np.testing.assert_allclose(doubling_pool(0.1, 0.8 - 1e-16), [0.1, 0.2, 0.4, 0.8, 1.6])
 
 
 @pytest.mark.parametrize("smallest", [0.0, -1.0, float("nan"), float("inf")])
@@ -166,3 +175,21 @@ def test_meta_regret_of_a_run(source, batches, rate):
         squares += np.abs(losses).max() ** 2
         state = new
     assert paid - total.min() <= (np.log(3) + 2) / rate + rate * squares
+
+
+def test_negative_risks_count_as_they_are(reference, source, batches):
+    """Raw estimates have negative entries; where one meets a large risk the sum is below zero."""
+    learner = ATLAS(preset="theory", steps=(0.1, 0.2))
+    batch = next(
+        one
+        for one in (Batch(b.proba[:1], b.features[:1]) for b in batches)
+        if learner.batch_prior(source, one).min() < -0.05
+    )
+    mix = learner.batch_prior(source, batch)
+    W = np.zeros((2, *source.head.shape), np.float32)
+    W[:, mix.argmin(), -1] = -20.0  # sure that the class with the negative entry never occurs
+    state = learner.adapt(source, learner.start(source)._replace(W=W), batch)
+    X, y = source.risk.XT.T.astype(np.float64), source.labels
+    expected = reference.risk("softmax", X, y, W[0].astype(np.float64), mix)
+    assert expected < 0
+    np.testing.assert_allclose(state.losses, expected, rtol=1e-4)

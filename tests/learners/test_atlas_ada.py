@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from priorshift.hints import HINTS
+from priorshift.hints import HINTS, Periodic
 from priorshift.learners import ATLAS, AtlasAda
 from priorshift.risk import ImplicitSolver, rewritten_risk
 
@@ -179,6 +179,17 @@ def test_the_paper_pool_on_the_synthetic_problem(synthetic):
         assert learner.rate(synthetic.source, t, 12, 7.0) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("T", [5_000, 7_000, 10_000, 14_000, 20_000])
+def test_the_paper_pool_of_other_horizons(synthetic, T):
+    """Every place of the cut at 49 between two powers of two."""
+    steps = [10 * synthetic.source.sigma_min / (2 * np.sqrt(3 * T))]
+    while steps[-1] <= 49:
+        steps.append(2 * steps[-1])
+    np.testing.assert_allclose(
+        AtlasAda(gradient_bound=1.0, horizon=T).pool(synthetic.source), steps
+    )
+
+
 def test_the_pool_of_a_small_ball_stops_at_its_own_end(source):
     T = 3
     pool = AtlasAda(horizon=T, gradient_bound=1.0).pool(source)
@@ -261,6 +272,17 @@ def test_the_prior_is_the_hint_s(source, batches):
     expected = np.mean([estimate(source, batch) for batch in batches[:4]], axis=0)
     assert learner.prior(source, state) == pytest.approx(expected / expected.sum(), abs=0.1)
     np.testing.assert_allclose(state.hint_mix, expected, atol=1e-9)
+
+
+def test_predict_first_follows_the_forecast(source, batches):
+    """With a period of 3 the hint of round t + 1 is what was seen in rounds t - 2, t - 5, ..."""
+    learner = AtlasAda(hint=Periodic(3), order="predict-first", steps=(0.1, 1.0))
+    state, seen = learner.start(source), []
+    for batch in batches[:9]:
+        state = learner.adapt(source, state, batch)
+        seen.append(estimate(source, batch))
+        expected = np.mean(seen[-3::-3], axis=0) if len(seen) > 2 else seen[-1]
+        np.testing.assert_allclose(state.hint_mix, expected, atol=1e-9)
 
 
 def test_meta_weights_use_the_hint_loss(source, batches):

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import pytest
+
 from checks import CHECKS, every_learner
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-@pytest.mark.parametrize("learner", every_learner())
+@pytest.mark.parametrize("learner", every_learner(sketched=True))
 def test_every_learner(learner, check, source, batches):
     check(learner, source, batches)
 

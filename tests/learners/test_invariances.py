@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from checks import every_learner
 
+from checks import every_learner
 from priorshift.model import LinearModel
 from priorshift.source import build_source
 

@@ -80,8 +80,8 @@ def test_it_never_leaves_the_ball(source, batches):
 def test_regret_of_the_linearised_losses(source, batches, seed, step):
     """Lemma 6, with the gradients that really came, against a comparator that moves.
 
-    ``sum <g_t, w_t - u_t> <= eta/2 sum ||g_t||^2 + Gamma^2/(2 eta) + Gamma P_T / eta``: this holds for
-    every sequence, convex risks or not, and for no other order of step and projection.
+    ``sum <g_t, w_t - u_t> <= eta/2 sum ||g_t||^2 + Gamma^2/(2 eta) + Gamma P_T / eta``: this holds
+    for every sequence of gradients, whether the risks are convex or not.
     """
     rng = np.random.default_rng(seed)
     learner = UOGD(preset="theory", step=step)
@@ -112,7 +112,7 @@ def exact_world(blobs, fitted):
 
 @pytest.mark.parametrize(("form", "biased"), [("raw", False), ("clipped", True)])
 def test_the_risk_estimator_is_unbiased(exact_world, reference, form, biased):
-    """Lemma 1, by a z-test over 3000 batches; the clipped estimate shows that the test has power."""
+    """Lemma 1, by a z-test over 3000 batches; the clipped estimate shows that it has power."""
     source, world = exact_world
     truth, rng = np.array([0.0, 0.05, 0.95]), np.random.default_rng(3)
     W = rng.normal(size=(1, 3, 5)).astype(np.float32)

@@ -218,6 +218,13 @@ def test_hints_with_zero_weights(reference, path, mix):
         assert not found.hint_loss.any()
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_solution_of_zero_is_no_special_case(reference, path):
+    problem = Problem(reference, 2.0, mix=np.zeros(3), seed=9)
+    found = problem.solve(np.zeros((4, 3, 3), np.float32), start=problem.points(4))
+    np.testing.assert_allclose(found.W, 0.0, atol=1e-5)
+
+
 @pytest.mark.parametrize("tau", [0.1, 0.01])
 def test_hinge_within_its_smoothing(reference, path, tau):
     problem = Problem(reference, 3.0, loss="hinge", seed=10)

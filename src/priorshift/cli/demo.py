@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,10 +100,7 @@ def demo(options: argparse.Namespace) -> None:
         raise InputError(f"--out {options.out}: the picture is a PNG; end its name in .png")
     need_matplotlib()
     check_writable(options.out, "--out")
-    # The products of this small problem are faster on one core than on several.
-    with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        contest = hold_contest(options.learner, options.rounds, options.seed)
+    contest = hold_contest(options.learner, options.rounds, options.seed)
     _show(contest)
     _picture(contest, options.out)
     _say(f"\nPicture: {Path(options.out).resolve()}")
@@ -121,32 +117,43 @@ def hold_contest(name: str, rounds: int, seed: int) -> Contest:
     >>> contest.truth.shape
     (10, 10)
     """
+    # The products of this small problem are faster on one core than on several.
+    with threadpool_limits(limits=1):
+        return _hold_contest(name, rounds, seed)
+
+
+def _hold_contest(name: str, rounds: int, seed: int) -> Contest:
     split = digits_split()
     X0, y0 = split.X_train[:_OFFLINE_ROWS], split.y_train[:_OFFLINE_ROWS]
     model = LogisticRegression(max_iter=500)
+    learner = as_learner(name, horizon=rounds, hint=_HINT)
     fix = LabelShiftClassifier(model, learner="fix").fit(X0, y0)
-    clf = LabelShiftClassifier(model, learner=as_learner(name, horizon=rounds, hint=_HINT)).fit(
-        X0, y0
-    )
+    clf = LabelShiftClassifier(model, learner=learner).fit(X0, y0)
     priors = _class_mixes(len(clf.classes_), rounds, seed)
-    stream = Stream(
-        PoolWorld(split.X_pool, split.y_pool, len(clf.classes_)), priors, _BATCH_SIZE, seed
-    )
+    pool = PoolWorld(split.X_pool, split.y_pool, len(clf.classes_))
     _introduce(name, rounds)
-    wrong = np.empty((3, rounds))
-    estimate = np.empty_like(priors)
     began = time.perf_counter()
+    wrong, estimate = _walk(fix, clf, Stream(pool, priors, _BATCH_SIZE, seed))
+    errors = dict(zip(("FIX", name.upper(), "oracle"), wrong, strict=True))
+    return Contest(errors, priors, estimate, time.perf_counter() - began)
+
+
+def _walk(
+    fix: LabelShiftClassifier, clf: LabelShiftClassifier, stream: Stream
+) -> tuple[FloatArray, FloatArray]:
+    """Return the errors of FIX, learner and oracle, and the learner's class mixes."""
+    rounds = len(stream)
+    wrong, estimate = np.empty((3, rounds)), np.empty_like(stream.priors)
     for t, (X, y) in enumerate(stream):
         clf.adapt(X)  # no labels
         estimate[t] = clf.prior_
         proba = fix.predict_proba(X)
-        oracle = fix.classes_[(proba * (priors[t] / fix.prior_)).argmax(axis=1)]
+        oracle = fix.classes_[(proba * (stream.priors[t] / fix.prior_)).argmax(axis=1)]
         guesses = (fix.classes_[proba.argmax(axis=1)], clf.predict(X), oracle)
         wrong[:, t] = [np.mean(guess != y) for guess in guesses]
         if (t + 1) * 10 // rounds > t * 10 // rounds:
             _tell(t + 1, 100 * wrong[:, : t + 1].mean(axis=1))
-    errors = dict(zip(("FIX", name.upper(), "oracle"), wrong, strict=True))
-    return Contest(errors, priors, estimate, time.perf_counter() - began)
+    return wrong, estimate
 
 
 def _class_mixes(n_classes: int, rounds: int, seed: int) -> FloatArray:

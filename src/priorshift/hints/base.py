@@ -62,7 +62,7 @@ class Hint:
 
 @dataclass(frozen=True)
 class NoHint(Hint):
-    """H_t = 0: ATLAS-ADA without a hint is ATLAS.
+    """H_t = 0: without a hint ATLAS-ADA makes the updates of ATLAS, with its own pool.
 
     Examples
     --------

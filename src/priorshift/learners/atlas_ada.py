@@ -1,4 +1,8 @@
-"""ATLAS-ADA: ATLAS that also descends along a hint (equation 6, Algorithms 3 and 4)."""
+"""ATLAS-ADA: ATLAS that also descends along a hint (equation 6, Algorithms 4 and 5).
+
+The numbers count the appendix's OGD as Algorithm 3; Algorithm 4 is ATLAS-ADA's base-algorithm, 5
+its meta-algorithm.
+"""
 
 from __future__ import annotations
 
@@ -170,11 +174,11 @@ class AtlasAda(Settings):
     def _follow_hint(
         self, source: Source, state: AtlasAdaState, hint_mix: FloatArray, t: int
     ) -> AtlasAdaState:
-        """The implicit step, and the weights of Algorithm 4, line 4."""
+        """The implicit step, and the weights of Algorithm 5, line 4."""
         hint_mix = np.maximum(hint_mix, 0.0)  # H_t has to be convex
         if hint_mix.any():
             found = self.solver.solve(
-                self.risk_data(source, state.t),
+                self.risk_data(source, t),
                 source.loss,
                 state.centre,
                 state.W,

@@ -67,8 +67,8 @@ class Settings:
     estimator : str or PriorEstimator
         How a batch's class mix is estimated.
     prior_form : {"raw", "clipped", "simplex"}, optional
-        What is used of that estimate. By default raw, unbiased; in the paper preset of the learners
-        that descend on the rewritten risk, negative entries are clipped to 0 without renormalising.
+        What is used of that estimate. By default raw, unbiased; in the paper preset of UOGD, ATLAS
+        and ATLAS-ADA negative entries are clipped to 0 without renormalising.
     gradient_bound : float, optional
         G, in the place of the bound that the source computes from its data.
     sketch : Blocks, optional

@@ -5,9 +5,8 @@ risk :math:`\sum_k \hat\mu_k \hat R^{01}_k(g_p)`. The 0/1 loss has no gradient o
 offered:
 
 * "probability": the 0/1 loss of class k becomes one minus the mean reweighted probability of k;
-* "smoothed": central differences of the 0/1 risk, which is the exact gradient of the 0/1 risk
-averaged
-  over a small interval along each coordinate.
+* "smoothed": differences of the 0/1 risk over a small interval along each coordinate: the exact
+  slope, in that coordinate, of the 0/1 risk averaged over the interval.
 """
 
 from __future__ import annotations
@@ -41,7 +40,8 @@ class ROGD(Settings):
         Which gradient takes the place of the 0/1 loss's.
     step : float, optional
         Step size; by default ``sqrt(2) / (G sqrt(T))``, the simplex's diameter over the gradient's
-        size: G = 1 in the paper preset, a bound that always holds in the theory preset.
+        size: G = 1 in the paper preset, in the theory preset a bound that holds with
+        hard estimates.
     floor : float
         Smallest entry of p (at most ``1 / (2 K)``).
     width : float
@@ -108,8 +108,14 @@ class ROGD(Settings):
         return float(np.sqrt(2.0) / (steep * np.sqrt(self.horizon)))
 
     def _bound(self, source: Source) -> float:
-        """``d g_k / d p_j = g_k ([j = k] - g_j) / p_j``, and ``||mu||_1 <= sqrt(K) / sigma``."""
+        """Bound the gradient, with ``||mu||_1 <= sqrt(K) / sigma`` for BBSE with hard predictions.
+
+        Probability: ``d g_k / d p_j = g_k ([j = k] - g_j) / p_j``. Smoothed: a risk between 0 and
+        ``||mu||_1`` changes over an interval no shorter than the width, in each of K coordinates.
+        """
         slope = 1.0 / (2.0 * self._floor(source))
+        if self.gradient == "smoothed":
+            slope = float(np.sqrt(source.n_classes)) / self.width
         return float(np.sqrt(source.n_classes)) / positive_sigma(source) * slope
 
 

@@ -27,7 +27,7 @@ def need_matplotlib() -> None:
 
     Examples
     --------
-    >>> need_matplotlib()  # doctest: +SKIP
+    >>> need_matplotlib()
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise PriorshiftError(

@@ -55,7 +55,7 @@ def results_table(records: Sequence[Record], *, compare: bool, width: int | None
     synthetic data, preset paper, 10,000 rounds of 100 rows, 1 seed: average error in %
     <BLANKLINE>
     learner      protocol       squ
-    -----------  -------------  -------------------------------
+    -----------  -------------  ------------------------------
     ATLAS        predict-first  4.25 ±0.00 (paper 4.27, -0.02)
     f0 as it is                 7.84
     oracle                      1.98

@@ -22,7 +22,7 @@ class RiskData:
     offsets : (K + 1,) array
         Class ``k`` holds the columns ``offsets[k]:offsets[k + 1]``.
     whole : RiskData, optional
-        The set that this one is a sketch of: whatever is cheap to keep of it stays exact.
+        The set that this one is a sketch of; its norms and curvature serve the sketch too.
 
     Examples
     --------
@@ -63,11 +63,6 @@ class RiskData:
         means: FloatArray = (sums / self.counts).T
         return means
 
-    @property
-    def pull(self) -> FloatArray:
-        """Class means (K, d) of the whole offline set: the exact linear part, sketch or not."""
-        return self.means if self.whole is None else self.whole.means
-
     @cached_property
     def sketches(self) -> dict[object, object]:
         """Sketches of this set, by recipe, kept for as long as the set itself."""
@@ -83,7 +78,7 @@ class RiskData:
 
     @cached_property
     def moments(self) -> FloatArray:
-        """Largest eigenvalue of the second moment of each class (K,), by power iteration."""
+        """Largest eigenvalue of the second moment of each class (K,)."""
         if self.whole is not None:
             return self.whole.moments
         pieces = zip(self.offsets[:-1], self.offsets[1:], strict=True)
@@ -96,6 +91,11 @@ class RiskData:
             return self.whole.part
         size = max(512, 6 * self.n_classes * self.XT.shape[0])
         return CurvatureData.of(self, size)
+
+    @cached_property
+    def large_part(self) -> CurvatureData:
+        """A larger such part, for losses whose curvature sits in few rows."""
+        return self.whole.large_part if self.whole is not None else CurvatureData.of(self, 4096)
 
     def sample_weights(self, mix: FloatArray) -> Float32Array:
         """Spread class weights over the samples: ``mix_k / |S_0^k|`` for each row of class k."""
@@ -136,14 +136,6 @@ class CurvatureData:
         return cls(XT, XT[upper] * XT[lower], offsets)
 
 
-def _largest_eigenvalue(XT: Float32Array, rounds: int = 30) -> float:
-    vector = XT.mean(axis=1, dtype=np.float64) + 1e-3
-    value = 0.0
-    for _ in range(rounds):
-        length = float(np.linalg.norm(vector))
-        if length == 0.0:
-            return value
-        direction = (vector / length).astype(np.float32)
-        vector = (XT @ (direction @ XT)).astype(np.float64) / XT.shape[1]
-        value = float(np.linalg.norm(vector))
-    return 1.05 * value  # power iteration approaches from below
+def _largest_eigenvalue(XT: Float32Array) -> float:
+    moment = (XT @ XT.T).astype(np.float64) / XT.shape[1]
+    return 1.0001 * float(np.linalg.eigvalsh(moment)[-1])  # above the float32 rounding

@@ -11,7 +11,8 @@ The hinge loss is solved through its smoothed form, whose temperature is a setti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,10 @@ from priorshift.risk.losses import Hinge, Loss, SmoothedHinge
 from priorshift.typing import Float32Array, FloatArray, IntArray
 
 _LARGEST_NEWTON = 128
+_COOLING = (0.3, 0.1, 0.03)
+# Steps without progress after which a base learner is at the limit of float32.
+_PATIENCE = 10
+_LOG = logging.getLogger(__name__)
 
 
 class ImplicitResult(NamedTuple):
@@ -81,11 +86,45 @@ class ImplicitSolver:
         radius: float,
     ) -> ImplicitResult:
         """Solve for all base learners: ``centre`` and ``start`` (N, K, d), ``steps`` (N,)."""
-        smooth = SmoothedHinge(self.smoothing) if isinstance(loss, Hinge) else loss
-        problem = _Problem(data, smooth, centre, steps, mix, radius)
-        if centre[0].size <= _LARGEST_NEWTON:
+        if isinstance(loss, Hinge):
+            found = self._solve_hinge(data, centre, start, steps, mix, radius)
+        else:
+            found = self._solve_smooth(_Problem(data, loss, centre, steps, mix, radius), start)
+        missed = found.residual > self.tolerance
+        if missed.any():
+            _LOG.info(
+                "implicit step: %d of %d base learners stopped at residuals up to %.1e, not %.1e",
+                missed.sum(),
+                len(missed),
+                found.residual.max(),
+                self.tolerance,
+            )
+        return found
+
+    def _solve_smooth(self, problem: _Problem, start: Float32Array) -> ImplicitResult:
+        if start[0].size <= _LARGEST_NEWTON:
             return _newton(problem, start, self)
         return _accelerated(problem, start, self)
+
+    def _solve_hinge(
+        self,
+        data: RiskData,
+        centre: Float32Array,
+        start: Float32Array,
+        steps: FloatArray,
+        mix: FloatArray,
+        radius: float,
+    ) -> ImplicitResult:
+        """Cool the smoothed hinge down; report the loss and gradient of the hinge itself."""
+        evaluations = 0
+        for tau in (*(t for t in _COOLING if t > self.smoothing), self.smoothing):
+            last = tau == self.smoothing
+            stage = self if last else replace(self, tolerance=100 * self.tolerance, max_steps=20)
+            problem = _Problem(data, SmoothedHinge(tau), centre, steps, mix, radius)
+            found = stage._solve_smooth(problem, start)
+            start, evaluations = found.W, evaluations + found.evaluations
+        exact = rewritten_risk(data, Hinge(), found.W, mix)
+        return ImplicitResult(found.W, exact.value, exact.gradient, found.residual, evaluations)
 
 
 @dataclass
@@ -111,7 +150,9 @@ class _Problem:
 
     def curvature(self, W: Float32Array, which: IntArray) -> FloatArray:
         """Hessian of the objective (N, K d, K d)."""
-        matrices = hessian(self.data.part, self.loss, W, self.mix)
+        # The hinge bends at its margins only: few rows carry its curvature, so more are asked.
+        part = self.data.large_part if self.loss.needs_label else self.data.part
+        matrices = hessian(part, self.loss, W, self.mix)
         matrices += np.eye(matrices.shape[1]) / self.steps[which, None, None]
         return matrices
 
@@ -130,11 +171,13 @@ class _Best:
         self.hint_loss = np.zeros(len(start))
         self.hint_gradient = np.zeros_like(start)
         self.residual = np.full(len(start), np.inf)
+        self.idle = np.zeros(len(start), np.intp)
 
     def offer(
         self, which: IntArray, W: Float32Array, risk: RiskValue, residual: FloatArray
     ) -> None:
         better = residual < self.residual[which]
+        self.idle[which] = np.where(better, 0, self.idle[which] + 1)
         kept = which[better]
         self.W[kept], self.residual[kept] = W[better], residual[better]
         self.hint_loss[kept], self.hint_gradient[kept] = risk.value[better], risk.gradient[better]
@@ -155,11 +198,11 @@ def _newton(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -> I
     for step in range(solver.max_steps):
         residual = problem.residual(W, gradient, active)
         best.offer(active, W, risk, residual)
-        going = residual > solver.tolerance
+        going = (residual > solver.tolerance) & (best.idle[active] < _PATIENCE)
         if not going.any():
             break
         active, W, value, gradient = active[going], W[going], value[going], gradient[going]
-        if step and step % 6 == 0:  # slow progress: the curvature is stale
+        if step and (problem.loss.needs_label or step % 6 == 0):  # the curvature is stale
             curves[active] = problem.curvature(W, active)
         flat = W.reshape(len(W), -1).astype(np.float64)
         target = _minimise_in_ball(

@@ -64,7 +64,7 @@ def rewritten_risk(data: RiskData, loss: Loss, W: Float32Array, mix: FloatArray)
         value, gradient = _softmax_pass(data, W, mix)
     else:
         value, gradient = _labelled_pass(data, loss, W, mix)
-    pull = mix[:, None] * data.pull
+    pull = mix[:, None] * data.means
     value -= np.einsum("nkd,kd->n", W, pull)
     gradient -= pull.astype(np.float32)
     return RiskValue(value, gradient)
@@ -173,7 +173,7 @@ def class_risks(data: RiskData, loss: Loss, W: Float32Array) -> FloatArray:
     """
     n_learners, n_classes, width = W.shape
     flat = W.reshape(n_learners * n_classes, width)
-    risks = np.asarray(-np.einsum("nkd,kd->nk", W, data.pull))
+    risks = np.asarray(-np.einsum("nkd,kd->nk", W, data.means))
     for label, (start, stop) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
         for a, b in _blocks(int(start), int(stop), len(flat)):
             logits = (flat @ data.XT[:, a:b]).reshape(n_learners, n_classes, b - a)

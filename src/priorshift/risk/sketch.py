@@ -1,7 +1,7 @@
 """Sketches of the offline set: less to read each round, at a known price.
 
-The linear part of every risk stays exact, from the class means of the whole set; only the potential
-(the log-sum-exp) is estimated from what the sketch shows.
+Both parts of a loss, the potential and the linear one, are read from the same rows: they nearly
+cancel for rows that are classified well, so taking one of them from the whole set would add noise.
 """
 
 from __future__ import annotations

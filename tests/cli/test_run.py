@@ -1,0 +1,245 @@
+"""`priorshift run`: what it prints, what it writes, and that it is the same every time."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import statistics
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from priorshift.cli.main import build_parser
+from priorshift.cli.plan import is_papers, make_plan
+
+SHORT = ("run", "--rounds", 40, "--batch-size", 20, "--seeds", 2)
+KEYS = {
+    "learner": str,
+    "hint": (str, type(None)),
+    "preset": str,
+    "protocol": str,
+    "data": str,
+    "shift": str,
+    "rounds": int,
+    "batch_size": int,
+    "errors": list,
+    "error_mean": float,
+    "error_std": float,
+    "oracle_error": float,
+    "fix_error": float,
+    "prior_error": float,
+    "variation": float,
+    "seconds": float,
+    "rounds_per_second": float,
+}
+CLOCK = ("seconds", "rounds_per_second")
+
+
+def without_clock(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in record.items() if k not in CLOCK} for record in records]
+
+
+def test_json_on_standard_output_is_json_alone_and_complete(call):
+    answer = call(*SHORT, "--learner", "fix,atlas", "--shift", "lin,squ", "--json", "-")
+    assert answer.status == 0
+    assert [(r["shift"], r["learner"]) for r in answer.records] == [
+        ("lin", "fix"),
+        ("lin", "atlas"),
+        ("squ", "fix"),
+        ("squ", "atlas"),
+    ]
+    for record in answer.records:
+        assert list(record) == list(KEYS)
+        for key, kind in KEYS.items():
+            assert isinstance(record[key], kind), key
+            assert not isinstance(record[key], float) or math.isfinite(record[key])
+        assert len(record["errors"]) == 2
+        assert all(isinstance(error, float) and 0 <= error <= 100 for error in record["errors"])
+        assert record["error_mean"] == pytest.approx(np.mean(record["errors"]))
+        assert record["error_std"] == pytest.approx(np.std(record["errors"], ddof=1))
+        assert record["oracle_error"] < record["fix_error"]
+        assert (record["data"], record["preset"]) == ("synthetic", "paper")
+        assert (record["rounds"], record["batch_size"], record["hint"]) == (40, 20, None)
+        assert record["protocol"] == "predict-first"
+        assert record["rounds_per_second"] == pytest.approx(80 / record["seconds"])
+    fixed = answer.records[0]
+    assert fixed["error_mean"] == pytest.approx(fixed["fix_error"])
+
+
+def test_one_seed_has_no_deviation(call):
+    answer = call(*SHORT[:-1], 1, "--learner", "fth", "--shift", "ber", "--json", "-")
+    (record,) = answer.records
+    assert record["error_std"] == 0.0
+    assert len(record["errors"]) == 1
+
+
+def test_hints_are_records_of_their_own_and_protocol_reaches_the_learner(call):
+    words = (*SHORT, "--learner", "atlas-ada,uogd", "--hint", "fwd,okm", "--shift", "squ")
+    own = call(*words, "--json", "-").records
+    assert [(r["learner"], r["hint"], r["protocol"]) for r in own] == [
+        ("atlas-ada", "fwd", "adapt-first"),
+        ("atlas-ada", "okm", "adapt-first"),
+        ("uogd", None, "predict-first"),
+    ]
+    options = build_parser().parse_args(
+        ["run", "--learner", "atlas-ada", "--protocol", "predict-first", "--hint", "win"]
+    )
+    _, jobs = make_plan(options)
+    assert {(job.learner.order, job.protocol, job.learner.hint) for job in jobs} == {
+        ("predict-first", "predict-first", "win")
+    }
+
+
+def test_settings_reach_the_learners_and_shifts():
+    words = "run --learner ftfwh,atlas-ada --hint peri --shift lin,squ,ber --rounds 77 --window 7"
+    words += " --period 10 --probability 0.5 --preset theory --mu2 0.2,0.3,0.5 --mu1 1 --loss hinge"
+    bench, jobs = make_plan(build_parser().parse_args(words.split()))
+    by_label = {job.label: job for job in jobs}
+    assert by_label["squ ftfwh"].learner.window == 7
+    assert by_label["squ ftfwh"].learner.horizon == 77
+    assert by_label["squ ftfwh"].learner.preset == "theory"
+    assert by_label["squ atlas-ada peri"].learner.hint_object.period == 10
+    assert by_label["squ ftfwh"].shift.period == 10
+    assert by_label["ber ftfwh"].shift.probability == 0.5
+    assert bench.mu1.tolist() == [0, 1, 0]
+    assert bench.mu2.tolist() == [0.2, 0.3, 0.5]
+    assert bench.source.loss.name == "hinge"
+
+
+def test_two_processes_give_the_bits_of_one(call):
+    words = (*SHORT, "--learner", "fth,atlas,atlas-ada", "--shift", "ber", "--json", "-")
+    alone, again, together = (call(*words, "--jobs", jobs).records for jobs in (1, 1, 2))
+    assert without_clock(alone) == without_clock(again)
+    assert without_clock(alone) == without_clock(together)
+
+
+def test_features_from_a_file(call, feature_file):
+    answer = call(*SHORT, "--data", feature_file, "--mu2", "bee", "--shift", "squ", "--json", "-")
+    assert answer.status == 0
+    assert {record["data"] for record in answer.records} == {str(feature_file)}
+    assert len(answer.records) == 6
+    assert answer.records[0]["oracle_error"] < answer.records[0]["fix_error"]
+
+
+def test_a_class_by_label_or_index(feature_file):
+    for text, mix in (("cat", [0, 0, 1]), ("1", [0, 1, 0]), ("0.5,0,0.5", [0.5, 0, 0.5])):
+        words = ["run", "--data", str(feature_file), "--mu2", text]
+        bench, _ = make_plan(build_parser().parse_args(words))
+        assert bench.mu2.tolist() == mix
+
+
+def test_a_label_goes_before_an_index(probability_file):
+    options = build_parser().parse_args(["run", "--data", str(probability_file), "--mu2", "7"])
+    assert make_plan(options)[0].mu2.tolist() == [0, 1]
+
+
+def test_probabilities_from_a_file(call, probability_file):
+    words = (*SHORT, "--learner", "fix,uogd,atlas-ada", "--shift", "squ", "--json", "-")
+    answer = call(*words, "--data", probability_file)
+    assert answer.status == 0
+    assert len(answer.records) == 3
+    assert all(0 <= record["error_mean"] <= 60 for record in answer.records)
+
+
+def test_json_file_is_written_whole_and_the_table_printed(call, tmp_path):
+    path = tmp_path / "result.json"
+    path.write_text("old")
+    answer = call(*SHORT, "--learner", "fix", "--shift", "lin", "--json", path)
+    assert answer.status == 0
+    assert json.loads(path.read_text())[0]["learner"] == "fix"
+    assert answer.out.startswith("synthetic data, preset paper, 40 rounds of 20 rows, 2 seeds")
+    assert os.listdir(tmp_path) == ["result.json"]
+
+
+def test_json_to_a_device_leaves_the_device(call):
+    answer = call(*SHORT, "--learner", "fix", "--shift", "lin", "--json", os.devnull)
+    assert answer.status == 0
+    assert not os.path.isfile(os.devnull)
+
+
+def test_table_shows_the_paper_beside_ours_only_where_it_speaks_of_the_same(call):
+    words = ("run", "--rounds", 40, "--seeds", 1, "--learner", "fix,atlas", "--shift", "squ")
+    answer = call(*words)
+    assert "(paper 4.27, " in answer.out
+    assert "10,000 rounds" in answer.out
+    assert "oracle" in answer.out
+    assert "predict-first" in answer.out
+    assert "paper 4" not in call(*words, "--mu2", "0").out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--preset", "theory"],
+        ["--data", "digits"],
+        ["--mu1", "0"],
+        ["--period", "50"],
+        ["--loss", "hinge"],
+        ["--protocol", "adapt-first"],
+    ],
+)
+def test_a_changed_run_is_not_the_papers(words):
+    assert is_papers(build_parser().parse_args(["run"]))
+    assert not is_papers(build_parser().parse_args(["run", *words]))
+
+
+def test_progress_is_a_line_a_job_on_standard_error_and_quiet_silences_it(call):
+    words = (*SHORT, "--learner", "fix,fth", "--shift", "lin", "--json", "-")
+    lines = call(*words).err.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["lin fix", "lin fth"]
+    assert call(*words, "--quiet").err == ""
+
+
+def test_seeds_are_counted_from_zero(call):
+    words = ("run", "--rounds", 30, "--learner", "fth", "--shift", "ber", "--json", "-")
+    one, three = (call(*words, "--seeds", seeds).records[0]["errors"] for seeds in (1, 3))
+    assert three[:1] == one
+    assert statistics.stdev(three) > 0
+
+
+def test_module_and_pipe(environment):
+    """The real process: JSON alone on standard output, and a reader that goes away."""
+    words = [
+        sys.executable,
+        "-m",
+        "priorshift",
+        *map(str, SHORT),
+        "--learner",
+        "fix",
+        "--json",
+        "-",
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, check=True)
+    assert len(json.loads(done.stdout)) == 4
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as process:
+        process.stdout.close()
+        err = process.stderr.read().decode()
+    assert process.returncode == 141
+    assert "Traceback" not in err
+    assert "Exception" not in err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
+def test_an_interrupt_ends_workers_too_with_one_line(environment):
+    words = ("--rounds", "20000", "--learner", "fix,atlas-ada", "--shift", "lin", "--jobs", "2")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "priorshift", "run", *words, "--seeds", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+        # A shell's background job ignores interrupts, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert process.stderr.readline().startswith("lin fix: ")  # the workers are at work
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, "", "priorshift: interrupted\n")
