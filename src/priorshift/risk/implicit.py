@@ -240,7 +240,7 @@ def _minimise_in_ball(
         slope = np.linalg.solve(shifted[going], v[..., None])[..., 0]
         change = length**2 / np.einsum("ni,ni->n", v, slope) * (length - radius) / radius
         multiplier[todo] = np.maximum(multiplier[todo] + change, 0.0)
-    scale = radius / np.linalg.norm(u, axis=1)
+    scale = radius / np.maximum(np.linalg.norm(u, axis=1), np.finfo(np.float32).tiny)
     # Where the ball holds the solution back, it lies on the sphere exactly.
     return np.asarray(u * np.where(multiplier > 0.0, scale, np.minimum(1.0, scale))[:, None])
 
@@ -275,7 +275,7 @@ def _accelerated(problem: _Problem, start: Float32Array, solver: ImplicitSolver)
         risk, _, gradient = problem.evaluate(ahead, active)
         residual = problem.residual(ahead, gradient, active)
         best.offer(active, ahead, risk, residual)
-        going = residual > solver.tolerance
+        going = (residual > solver.tolerance) & (best.idle[active] < 3 * _PATIENCE)
         if not going.any():
             break
         active, W, ahead, gradient = active[going], W[going], ahead[going], gradient[going]

@@ -122,7 +122,7 @@ class SmoothedHinge:
     Examples
     --------
     >>> import numpy as np
-    >>> Z = np.array([[[2.0], [0.5]]], dtype=np.float32)
+    >>> Z = np.array([[[2.0], [1.1]]], dtype=np.float32)
     >>> gap = SmoothedHinge(tau=0.1).potential(Z.copy(), 0) - Hinge().potential(Z.copy(), 0)
     >>> 0 <= float(gap[0, 0]) <= 0.1 * np.log(2)
     True
