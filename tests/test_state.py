@@ -148,7 +148,7 @@ def test_every_prior_estimator(source: Source, estimator: Any, form: str, path: 
 @pytest.mark.parametrize(
     "learner",
     [
-        ATLAS(steps=(0.1, 0.2), meta_rate=0.5, gradient_bound=float("inf")),
+        ATLAS(steps=(0.1, 0.2), meta_rate=0.5, gradient_bound=1e300),
         ATLAS(preset="theory", horizon=SHORT),
         AtlasAda(
             steps=(0.1, 0.3),

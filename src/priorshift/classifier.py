@@ -15,8 +15,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from priorshift.checks import is_frame
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning, SourceError
 from priorshift.learners import Learner, as_learner
+from priorshift.learners.base import round_cost
 from priorshift.source import Batch, build_source, warn_if_weak
 from priorshift.state import Saved, load_parts, save_parts
+from priorshift.threads import threads_for
 from priorshift.typing import AnyArray, FloatArray
 
 
@@ -163,7 +165,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         [0.0, 1.0]
         """
         batch = self._read(X)
-        self.state_ = self.learner_.adapt(self.source_, self.state_, batch)
+        with threads_for(round_cost(self.source_, self.state_)):
+            self.state_ = self.learner_.adapt(self.source_, self.state_, batch)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:

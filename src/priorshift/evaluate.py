@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from priorshift.errors import InputError
 from priorshift.learners import Learner
+from priorshift.learners.base import round_cost
 from priorshift.risk import RiskData, class_risks
 from priorshift.shifts import total_variation
 from priorshift.source import Batch, Source
 from priorshift.streams import Chunk, Stream
+from priorshift.threads import threads_for
 from priorshift.typing import FloatArray, IntArray
 
 PROTOCOLS = ("predict-first", "adapt-first")
-# Below this many multiplications a product is faster on one core than on several.
-_SMALL_PRODUCT = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +141,7 @@ def evaluate(
     state = learner.start(source)
     tracks = _tracks(learner, source, state, stream, track_weights, risk)
     fix_errors, oracle_errors = np.empty(len(stream)), np.empty(len(stream))
-    with threadpool_limits(limits=_threads(source, state)):
+    with threads_for(round_cost(source, state)):
         for chunk in stream.chunks():
             batch = source.read(chunk.X)
             rows = slice(chunk.first, chunk.first + chunk.rounds)
@@ -257,11 +256,8 @@ def _oracle(source: Source, stream: Stream, chunk: Chunk, batch: Batch) -> IntAr
             scores = densities(chunk.X)
         else:
             scores = np.log(batch.proba) - np.log(source.prior)
-    return np.asarray((scores + log_prior).argmax(axis=1))
-
-
-def _threads(source: Source, state: Any) -> int | None:
-    """One BLAS thread where the products are small: threads would cost more than they give."""
-    models = getattr(state, "W", None)
-    work = source.risk.XT.size * (1 if models is None else models.shape[0] * models.shape[1])
-    return 1 if work < _SMALL_PRODUCT else None
+        scores = scores + log_prior
+    # Where f0 gives no possible class any chance, the class mix alone decides.
+    blind = np.isneginf(scores).all(axis=1)
+    scores[blind] = log_prior[blind]
+    return np.asarray(scores.argmax(axis=1))

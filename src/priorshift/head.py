@@ -31,7 +31,9 @@ def linear_weights(estimator: Any, n_classes: int, intercept: bool) -> FloatArra
     if isinstance(estimator, Pipeline):
         return _pipeline_weights(estimator, n_classes, intercept)
     coef = getattr(estimator, "coef_", None)
-    if coef is None or not hasattr(estimator, "classes_"):
+    order = np.argsort(getattr(estimator, "classes_", ()))
+    # Models that vote over pairs of classes have coef_ too, but not one row a class.
+    if coef is None or len(order) != n_classes or hasattr(estimator, "support_vectors_"):
         return None
     coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
     bias = np.atleast_1d(np.asarray(getattr(estimator, "intercept_", 0.0), dtype=np.float64))
@@ -40,7 +42,7 @@ def linear_weights(estimator: Any, n_classes: int, intercept: bool) -> FloatArra
     if len(coef) != n_classes or (not intercept and np.any(bias != 0.0)):
         return None
     bias = np.broadcast_to(bias, (n_classes,))
-    W = np.column_stack([coef, bias]) if intercept else coef
+    W = (np.column_stack([coef, bias]) if intercept else coef)[order]
     centred: FloatArray = W - W.mean(axis=0)
     return centred
 
@@ -54,7 +56,7 @@ def _pipeline_weights(pipeline: Any, n_classes: int, intercept: bool) -> FloatAr
         if W is None or type(step) is not StandardScaler:
             return None
         scale = step.scale_ if step.scale_ is not None else np.ones(W.shape[1] - 1)
-        mean = step.mean_ if step.mean_ is not None else np.zeros(W.shape[1] - 1)
+        mean = step.mean_ if step.with_mean else np.zeros(W.shape[1] - 1)
         slopes = W[:, :-1] / scale
         W = np.column_stack([slopes, W[:, -1] - slopes @ mean])
     if W is None or intercept:

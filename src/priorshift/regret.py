@@ -81,7 +81,7 @@ def best_risks(source: Source, data: RiskData, priors: FloatArray) -> FloatArray
     >>> problem = load_dataset("synthetic")
     >>> source = offline_stage(problem)
     >>> best_risks(source, source.risk, np.vstack([problem.mu1, problem.mu2])).round(3).tolist()
-    [0.211, 0.001]
+    [0.211, 0.0]
     """
     mixes, where = np.unique(priors.round(9), axis=0, return_inverse=True)
     found = np.empty(len(mixes))

@@ -45,9 +45,10 @@ def as_hint(hint: str | Hint) -> Hint:
         raise InputError(
             f"no hint is called {hint!r}; choose one of {known}, or pass a Hint object"
         )
-    if all(hasattr(hint, method) for method in ("start", "update", "prior", "forecast")):
+    if not isinstance(hint, type) and all(
+        hasattr(hint, method) for method in ("start", "update", "prior", "forecast")
+    ):
         return hint
     raise InputTypeError(
-        f"hint is a {type(hint).__name__}: pass a name, or an object derived from "
-        "priorshift.hints.Hint"
+        f"hint is {hint!r}: pass a name, or an object derived from priorshift.hints.Hint"
     )

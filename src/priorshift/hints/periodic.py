@@ -25,8 +25,8 @@ class PeriodicState(NamedTuple):
 class Periodic(Hint):
     r"""Running mean of each slot ``t mod period``.
 
-    .. math:: \bar\mu_i \leftarrow \bar\mu_i + \lambda_t (\hat\mu_t - \bar\mu_i), \quad i = t \bmod
-    L_p
+    .. math:: \bar\mu_i \leftarrow \bar\mu_i + \lambda_t (\hat\mu_t - \bar\mu_i),
+        \quad i = t \bmod L_p
 
     Parameters
     ----------

@@ -8,7 +8,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from priorshift.errors import InputError
-from priorshift.learners.base import Settings, hedge_weights, linear_proba, mean_model
+from priorshift.learners.base import (
+    Settings,
+    check_positive,
+    hedge_weights,
+    linear_proba,
+    mean_model,
+)
 from priorshift.learners.uogd import static_step
 from priorshift.priors import project_simplex
 from priorshift.risk import project_ball, rewritten_risk
@@ -37,8 +43,8 @@ def check_pool(steps: tuple[float, ...] | None) -> None:
     --------
     >>> check_pool((0.1, 0.2))
     """
-    if steps is not None and (len(steps) == 0 or not all(step > 0 for step in steps)):
-        raise InputError(f"steps is {steps}: give at least one step size, all of them positive")
+    if steps is not None and (len(steps) == 0 or not all(0 < s < float("inf") for s in steps)):
+        raise InputError(f"steps is {steps}: give at least one step size, all positive and finite")
 
 
 class AtlasState(NamedTuple):
@@ -83,8 +89,7 @@ class ATLAS(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_pool(self.steps)
-        if self.meta_rate is not None and not self.meta_rate > 0:
-            raise InputError(f"meta_rate is {self.meta_rate}: it must be positive")
+        check_positive("meta_rate", self.meta_rate)
 
     def pool(self, source: Source) -> FloatArray:
         """The step sizes that this source and these settings give."""

@@ -11,11 +11,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from priorshift.errors import InputError
+from priorshift.errors import InputError, InputTypeError
 from priorshift.hints import Hint, as_hint
 from priorshift.learners.atlas import check_pool, doubling_pool
 from priorshift.learners.base import (
     Settings,
+    check_positive,
     hedge_weights,
     linear_proba,
     mean_model,
@@ -103,8 +104,10 @@ class AtlasAda(Settings):
         rate = self.meta_rate
         if isinstance(rate, str) and rate != "self-confident":
             raise InputError(f"meta_rate is {rate!r}: give a number or 'self-confident'")
-        if isinstance(rate, (int, float)) and not rate > 0:
-            raise InputError(f"meta_rate is {rate}: it must be positive")
+        if not isinstance(rate, str):
+            check_positive("meta_rate", rate)
+        if not isinstance(self.solver, ImplicitSolver):
+            raise InputTypeError(f"solver is {self.solver!r}: pass an ImplicitSolver")
 
     @property
     def protocol(self) -> str:

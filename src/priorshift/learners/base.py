@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy.special import softmax
 
-from priorshift.errors import InputError
+from priorshift.errors import InputError, InputTypeError
 from priorshift.priors import PriorEstimator, estimator_by_name, project_simplex
 from priorshift.risk import Blocks, RiskData
 from priorshift.source import Batch, Source
@@ -92,12 +92,15 @@ class Settings:
         _choose("preset", self.preset, PRESETS)
         if self.prior_form is not None:
             _choose("prior_form", self.prior_form, FORMS)
-        if self.horizon < 1:
-            raise InputError(f"horizon is {self.horizon}: it must be at least 1 round")
-        if self.gradient_bound is not None and not self.gradient_bound > 0:
-            raise InputError(f"gradient_bound is {self.gradient_bound}: it must be positive")
+        if not 1 <= self.horizon < float("inf"):
+            raise InputError(f"horizon is {self.horizon}: it must be a number of rounds, 1 or more")
+        check_positive("gradient_bound", self.gradient_bound)
         if isinstance(self.estimator, str):
             estimator_by_name(self.estimator)
+        elif isinstance(self.estimator, type) or not hasattr(self.estimator, "raw"):
+            raise InputTypeError(
+                f"estimator is {self.estimator!r}: pass a name, or an object such as BBSE()"
+            )
 
     @property
     def form(self) -> str:
@@ -125,9 +128,38 @@ class Settings:
         return source.gradient_bound if self.gradient_bound is None else self.gradient_bound
 
 
+def check_positive(setting: str, value: float | None) -> None:
+    """Refuse a setting that is given but not a positive, finite number.
+
+    Examples
+    --------
+    >>> check_positive("step", None)
+    >>> check_positive("step", float("inf"))
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: step is inf: it must be a positive, finite number
+    """
+    if value is not None and not 0 < value < float("inf"):
+        raise InputError(f"{setting} is {value}: it must be a positive, finite number")
+
+
 def _choose(setting: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise InputError(f"{setting} is {value!r}: choose one of {', '.join(map(repr, known))}")
+
+
+def round_cost(source: Source, state: Any) -> int:
+    """Multiplications of one of a round's products over the offline set.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> source = SimpleNamespace(risk=SimpleNamespace(XT=np.zeros((3, 100))))
+    >>> round_cost(source, SimpleNamespace(W=np.zeros((8, 2, 3))))
+    4800
+    """
+    models = getattr(state, "W", None)
+    return int(source.risk.XT.size) * (1 if models is None else len(models) * models.shape[1])
 
 
 def positive_sigma(source: Source) -> float:
@@ -190,7 +222,7 @@ def hedge_weights(losses: FloatArray, rate: float) -> FloatArray:
 
     Examples
     --------
-    >>> hedge_weights(np.array([1.0, 1.0, 1.0 + np.log(2)]), 1.0).tolist()
+    >>> hedge_weights(np.array([1.0, 1.0, 1.0 + np.log(2)]), 1.0).round(3).tolist()
     [0.4, 0.4, 0.2]
     """
     scores = np.exp(-rate * (losses - losses.min()))

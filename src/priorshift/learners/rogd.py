@@ -17,7 +17,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from priorshift.errors import InputError
-from priorshift.learners.base import Settings, positive_sigma, reweight
+from priorshift.learners.base import Settings, check_positive, positive_sigma, reweight
 from priorshift.priors import project_simplex
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
@@ -67,10 +67,8 @@ class ROGD(Settings):
             raise InputError(
                 f"gradient is {self.gradient!r}: choose one of 'probability', 'smoothed'"
             )
-        if self.step is not None and not self.step > 0:
-            raise InputError(f"step is {self.step}: it must be positive")
-        if not (self.floor > 0 and self.width > 0):
-            raise InputError("floor and width must be positive")
+        for setting in ("step", "floor", "width"):
+            check_positive(setting, getattr(self, setting))
 
     def start(self, source: Source) -> RogdState:
         """Begin uniform."""
@@ -154,7 +152,8 @@ def smoothed_gradient(source: Source, p: FloatArray, mix: FloatArray, width: flo
     ...     proba=np.array([[0.5, 0.5], [0.2, 0.8]]), prior=np.array([0.5, 0.5]),
     ...     labels=np.array([0, 1]), counts=np.array([1, 1]),
     ... )
-    >>> smoothed_gradient(source, np.array([0.5, 0.5]), np.array([1.0, 0.0]), 0.05).tolist()
+    >>> gradient = smoothed_gradient(source, np.array([0.5, 0.5]), np.array([1.0, 0.0]), 0.05)
+    >>> gradient.round(3).tolist()
     [-10.0, 10.0]
     """
     ratio = source.proba / source.prior

@@ -7,8 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from priorshift.errors import InputError
-from priorshift.learners.base import Settings, linear_proba, positive_sigma
+from priorshift.learners.base import Settings, check_positive, linear_proba, positive_sigma
 from priorshift.priors import project_simplex
 from priorshift.risk import project_ball, rewritten_risk
 from priorshift.source import Batch, Source
@@ -62,8 +61,7 @@ class UOGD(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.step is not None and not self.step > 0:
-            raise InputError(f"step is {self.step}: it must be positive")
+        check_positive("step", self.step)
 
     def start(self, source: Source) -> UogdState:
         """Begin at the source's head."""

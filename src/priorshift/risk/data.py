@@ -7,8 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from priorshift.errors import SourceError
+from priorshift.errors import InputError, SourceError
 from priorshift.typing import Float32Array, FloatArray, IntArray
+
+# Squares and sums of larger features would leave the range of float32.
+_LARGEST = 1e15
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,11 @@ class RiskData:
         counts = np.bincount(labels, minlength=n_classes)
         if (counts == 0).any():
             raise SourceError(f"class index {int(np.argmin(counts))} has no row in the hold-out")
+        if np.abs(features).max() > _LARGEST:
+            raise InputError(
+                f"a feature of the hold-out is {np.abs(features).max():.2g}: too large for the "
+                "linear learners, scale the features first"
+            )
         order = np.argsort(labels, kind="stable")
         XT = np.ascontiguousarray(features[order].T, dtype=np.float32)
         return cls(XT, np.concatenate([[0], np.cumsum(counts)]).astype(np.intp))

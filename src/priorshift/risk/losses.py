@@ -124,7 +124,7 @@ class SmoothedHinge:
     >>> import numpy as np
     >>> Z = np.array([[[2.0], [1.1]]], dtype=np.float32)
     >>> gap = SmoothedHinge(tau=0.1).potential(Z.copy(), 0) - Hinge().potential(Z.copy(), 0)
-    >>> 0 <= float(gap[0, 0]) <= 0.1 * np.log(2)
+    >>> bool(0 <= gap[0, 0] <= 0.1 * np.log(2))
     True
     """
 

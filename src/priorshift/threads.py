@@ -1,0 +1,33 @@
+"""How many BLAS threads a product deserves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+from threadpoolctl import ThreadpoolController
+
+# Below this many multiplications a product is faster on one core than on several.
+_SMALL_PRODUCT = 5_000_000
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def threads_for(multiplications: int) -> Iterator[None]:
+    """Use one BLAS thread inside the block if the products are small, else leave them alone.
+
+    Examples
+    --------
+    >>> with threads_for(1000):
+    ...     pass
+    """
+    if multiplications >= _SMALL_PRODUCT:
+        yield
+        return
+    with _controller().limit(limits=1):
+        yield
