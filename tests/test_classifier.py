@@ -8,15 +8,18 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
-from priorshift import ATLAS, InputError, LabelShiftClassifier, PriorshiftWarning, SourceError
+from priorshift import ATLAS, FTH, InputError, LabelShiftClassifier, PriorshiftWarning, SourceError
 from priorshift.learners import LEARNERS
 
 CENTRES = np.array([[0.0, 0.0, 0.0], [1.5, 0.0, 1.0], [0.0, 1.5, 1.0]])
@@ -229,3 +232,107 @@ def test_a_refused_fit_keeps_the_old_one(model: Any) -> None:
     assert clf.n_rounds_ == 1
     clf.adapt(draw(SKEWED, 50, 6)[0])
     assert clf.n_rounds_ == 2
+
+
+def test_a_refused_fit_with_other_columns_keeps_the_old_columns(model: Any) -> None:
+    clf = fitted(model, "fth")
+    with pytest.raises(ValueError, match=r"no row of class|at least 2 classes|does not know"):
+        clf.fit(np.zeros((10, 5)), np.repeat("cat", 10))
+    assert clf.n_features_in_ == 3
+    assert clf.predict(np.zeros((1, 3))).shape == (1,)
+
+
+def test_labels_as_objects_are_the_same_labels(model: Any) -> None:
+    X, y = draw(UNIFORM, 300, 2)
+    one = LabelShiftClassifier(model, learner="fth").fit(X, y.astype(object)).predict_proba(X)
+    two = LabelShiftClassifier(model, learner="fth").fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(one, two)
+
+
+def test_strange_labels_are_named_before_missing_ones(model: Any) -> None:
+    X, _ = draw(UNIFORM, 300, 2)
+    with pytest.raises(SourceError, match=r"class 0, which the model does not know.*bear"):
+        LabelShiftClassifier(model, learner="fth").fit(X, np.arange(300) % 3)
+
+
+def test_pairwise_scores_are_not_class_scores() -> None:
+    X, y = draw(UNIFORM, 300, 2)
+    voting = SVC(decision_function_shape="ovo").fit(X, y)
+    with pytest.raises(InputError, match="ovr"):
+        LabelShiftClassifier(voting, learner="fth").fit(X, y)
+    rest = SVC(decision_function_shape="ovr").fit(X, y)
+    assert LabelShiftClassifier(rest, learner="fix").fit(X, y).score(X, y) > 0.7
+
+
+def test_estimators_that_need_no_inverse_are_not_refused() -> None:
+    X, y = draw(UNIFORM, 300, 2)
+
+    class Timid(ClassifierMixin, BaseEstimator):
+        """Always names the first class, but with honest probabilities."""
+
+        classes_ = NAMES
+
+        def fit(self, X: Any, y: Any) -> Any:
+            return self
+
+        def predict_proba(self, X: np.ndarray) -> np.ndarray:
+            P = LogisticRegression().fit(*draw(UNIFORM, 600, 1)).predict_proba(X)
+            return 0.4 * P + 0.6 * np.array([1.0, 0.0, 0.0])
+
+    with pytest.raises(SourceError, match="cannot be inverted"):
+        LabelShiftClassifier(Timid(), learner=FTH()).fit(X, y)
+    assert LabelShiftClassifier(Timid(), learner=FTH(estimator="mlls")).fit(X, y).n_rounds_ == 0
+    clf = LabelShiftClassifier(Timid(), learner=FTH(estimator="bbse-soft")).fit(X, y)
+    assert clf.adapt(draw(SKEWED, 300, 3)[0]).prior_[2] > 0.7
+
+
+def test_a_fitted_object_that_is_not_scikit_learns() -> None:
+    class Rule:
+        classes_ = NAMES
+
+        def fit(self, X: Any, y: Any) -> Any:
+            raise AssertionError("a fitted model is not fitted again")
+
+        def predict(self, X: np.ndarray) -> np.ndarray:
+            return NAMES[(X @ CENTRES.T - (CENTRES**2).sum(axis=1) / 2).argmax(axis=1)]
+
+    assert fitted(Rule(), "fix").score(*draw(UNIFORM, 300, 5)) > 0.7
+
+
+def test_a_model_that_wants_frames_gets_frames() -> None:
+    class ByName:
+        classes_ = NAMES
+
+        def predict(self, frame: pd.DataFrame) -> np.ndarray:
+            X = frame[["a", "b", "c"]].to_numpy()
+            return NAMES[(X @ CENTRES.T - (CENTRES**2).sum(axis=1) / 2).argmax(axis=1)]
+
+    X, y = draw(UNIFORM, 300, 2)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    clf = LabelShiftClassifier(ByName(), learner="fth").fit(frame, y)
+    assert clf.adapt(frame).score(frame, y) > 0.7
+
+
+def test_text_columns_say_what_to_do(model: Any) -> None:
+    frame = pd.DataFrame({"a": ["x", "y"] * 10, "b": 1.0})
+    with pytest.raises(InputError, match="features="):
+        LabelShiftClassifier(LogisticRegression(), learner="fth").fit(frame, [0, 1] * 10)
+
+
+def test_clones_keep_a_frozen_model(model: Any) -> None:
+    clf = clone(LabelShiftClassifier(FrozenEstimator(model), learner="fth"))
+    X, y = draw(UNIFORM, 300, 2)
+    got = clf.fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(got, model.predict_proba(X), rtol=1e-12)
+
+
+def test_what_streams_share_cannot_be_written(model: Any) -> None:
+    clf = fitted(model, "uogd")
+    with pytest.raises(ValueError, match="read-only"):
+        clf.state_.mix[0] = 9.0
+
+
+def test_measuring_a_model_on_its_own_rows_is_said() -> None:
+    X = np.array([[0.0], [1.0], [2.0]])
+    with pytest.warns(PriorshiftWarning, match="too few rows for cross-fitting"):
+        LabelShiftClassifier(KNeighborsClassifier(1), learner="fix").fit(X, ["a", "b", "c"])

@@ -1,6 +1,6 @@
 """Imports point inward.
 
-cli, service, report -> classifier, evaluate -> learners -> hints, priors -> source -> risk.
+cli, report -> classifier, evaluate -> learners -> hints, priors -> source -> risk.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ ROOT = Path(priorshift.__file__).parent
 LAYERS = [
     {"errors", "threads", "typing"},
     {"checks", "risk", "shifts"},
-    {"model", "head", "streams"},
+    {"confusion", "features", "model", "head", "streams"},
+    {"crossfit"},
     {"source", "datasets"},
     {"priors", "hints"},
     {"learners", "offline", "theory"},
     {"evaluate", "state"},
     {"classifier", "regret"},
-    {"paper", "engines"},
-    {"report", "service"},
+    {"paper"},
+    {"report"},
     {"cli"},
 ]
 RANKS = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 OUTSIDE = len(LAYERS)
-OUTER_ROOMS = {"cli", "service", "report", "engines", "paper"}
+OUTER_ROOMS = {"cli", "report", "paper"}
 
 
 def imports(path):

@@ -13,9 +13,10 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
+from priorshift.confusion import closest_classes, warn_if_weak
 from priorshift.errors import InputError, PriorshiftWarning, SourceError
 from priorshift.model import ProbabilityModel
-from priorshift.source import Batch, build_source, closest_classes, warn_if_weak
+from priorshift.source import Batch, build_source
 
 NAMES = np.array(["bee", "ant", "cat"])  # not in sorted order
 
@@ -250,7 +251,7 @@ def test_closest_classes_by_brute_force():
 
 
 def test_a_weak_confusion_matrix_is_warned_of(blobs, fitted, source, recwarn):
-    warn_if_weak(source)
+    warn_if_weak(source.confusion, source.classes, int(source.counts.min()))
     assert not recwarn.list
     rng = np.random.default_rng(0)
     P = np.repeat([[0.49, 0.51], [0.51, 0.49]], 500, axis=0)
@@ -261,7 +262,7 @@ def test_a_weak_confusion_matrix_is_warned_of(blobs, fitted, source, recwarn):
     useless = build_source(ProbabilityModel([0, 1]), P, y)
     assert 0 < useless.sigma_min < 0.01
     with pytest.warns(PriorshiftWarning, match="class 0 from class 1"):
-        warn_if_weak(useless)
+        warn_if_weak(useless.confusion, useless.classes, int(useless.counts.min()))
 
 
 def test_features_by_a_transformer(blobs, fitted):

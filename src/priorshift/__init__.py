@@ -13,6 +13,7 @@ from priorshift.evaluate import Result, evaluate
 from priorshift.hints import Forward, Hint, NoHint, OnlineKMeans, Periodic, Window
 from priorshift.learners import ATLAS, FIX, FTFWH, FTH, ROGD, UOGD, AtlasAda, Learner
 from priorshift.priors import BBSE, MLLS, RLLS
+from priorshift.risk import Blocks
 from priorshift.source import Batch, Source, build_source
 
 __version__ = "0.1.0"
@@ -29,6 +30,7 @@ __all__ = [
     "UOGD",
     "AtlasAda",
     "Batch",
+    "Blocks",
     "FileFormatError",
     "Forward",
     "Hint",

@@ -16,10 +16,12 @@ from priorshift.checks import is_frame
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning, SourceError
 from priorshift.learners import Learner, as_learner
 from priorshift.learners.base import round_cost
-from priorshift.source import Batch, build_source, warn_if_weak
+from priorshift.source import Batch, build_source
 from priorshift.state import Saved, load_parts, save_parts
 from priorshift.threads import threads_for
 from priorshift.typing import AnyArray, FloatArray
+
+_COLUMNS = ("n_features_in_", "feature_names_in_")
 
 
 class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -30,7 +32,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     estimator : classifier, optional
         Your model, with ``predict_proba``, ``decision_function`` or only ``predict``. If it is
         fitted it stays as it is; if not, a clone of it is fitted in ``fit``. None is a logistic
-        regression.
+        regression. (``sklearn.base.clone``, and so ``GridSearchCV``, forgets a fit: wrap a fitted
+        model in ``sklearn.frozen.FrozenEstimator`` there.)
     learner : str or Learner
         "fix", "fth", "ftfwh", "rogd", "uogd", "atlas", "atlas-ada", or a learner object with its
         own settings.
@@ -106,7 +109,18 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         >>> LabelShiftClassifier(learner="uogd", cv=2).fit(X, y).predict([[0.9]]).tolist()
         ['yes']
         """
-        X = self._validate(X, reset=True)
+        before = {name: getattr(self, name, None) for name in _COLUMNS}
+        try:
+            return self._fit(self._validate(X, reset=True), y)
+        except Exception:
+            for name, value in before.items():  # a refused fit leaves the old one as it was
+                if value is not None:
+                    setattr(self, name, value)
+                elif hasattr(self, name):
+                    delattr(self, name)
+            raise
+
+    def _fit(self, X: Any, y: Any) -> Self:
         if y is not None:
             y = column_or_1d(y, warn=True)
             check_classification_targets(y)
@@ -142,17 +156,15 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         When a hold-out with very few rows of some class was cross-fitted, C may have no inverse by
         chance: then the refusal waits for the first batch, and a warning says so.
         """
-        if not hasattr(learner, "batch_prior"):
+        if not hasattr(learner, "check"):
             return
         try:
-            _ = source.confusion_inverse
+            learner.check(source)
         except SourceError as error:
             if source.honest:
                 raise
             message = f"{error} (some class has very few rows; adapt() will refuse)"
-            warnings.warn(message, PriorshiftWarning, stacklevel=3)
-        else:
-            warn_if_weak(source)
+            warnings.warn(message, PriorshiftWarning, stacklevel=4)
 
     def adapt(self, X: Any) -> Self:
         """Learn from one unlabelled batch. A batch that is refused leaves everything as it was.
@@ -214,6 +226,9 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self._fitted()
         names = getattr(self, "feature_names_in_", None)
         extra = {
+            "cv": self.cv,
+            "random_state": self.random_state,
+            "diameter": self.diameter,
             "n_features_in": getattr(self, "n_features_in_", None),
             "feature_names_in": None if names is None else [str(name) for name in names],
         }
@@ -236,9 +251,17 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             if reset and hasattr(X, "shape") and len(X.shape) == 2:
                 self.n_features_in_ = int(X.shape[1])
             return X
-        array = validate_data(
-            self, X, reset=reset, ensure_all_finite=False, dtype="numeric", ensure_min_samples=1
-        )
+        try:
+            array = validate_data(
+                self, X, reset=reset, ensure_all_finite=False, dtype="numeric", ensure_min_samples=1
+            )
+        except ValueError as error:
+            if "could not convert" not in str(error):
+                raise
+            raise InputError(
+                f"X has text where numbers are needed ({error}): encode it first, or pass "
+                "features=, a transformer that turns X into numbers for the linear learners"
+            ) from None
         return X if is_frame(X) else array
 
 
@@ -274,7 +297,7 @@ def load(
         features=source.features.map,
         intercept=source.features.intercept,
         loss=source.loss.name,
-        diameter=source.diameter,
+        **{name: saved.extra[name] for name in ("cv", "random_state", "diameter")},
     )
     clf.source_, clf.learner_, clf.state_ = source, saved.learner, saved.state
     if saved.extra.get("n_features_in") is not None:

@@ -48,8 +48,14 @@ class Result:
 
     Examples
     --------
-    >>> Result.__name__
-    'Result'
+    >>> from priorshift.datasets import load_dataset
+    >>> from priorshift.learners import FIX
+    >>> from priorshift.offline import offline_stage
+    >>> data = load_dataset("digits")
+    >>> stream = Stream(data.world, np.tile(data.mu1, (10, 1)), batch_size=50, seed=0)
+    >>> result = evaluate(FIX(), offline_stage(data), stream)
+    >>> result.error == result.fix_error, result.variation
+    (True, 0.0)
     """
 
     learner: str

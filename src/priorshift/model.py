@@ -124,15 +124,20 @@ class Model:
     def predict_proba(self, X: Any) -> FloatArray:
         """Return (n, K) probabilities; hard predictions become one-hot rows."""
         estimator = self.estimator
-        if is_frame(X) and not hasattr(estimator, "feature_names_in_"):
+        if is_frame(X) and _was_fitted_on_arrays(estimator):
             X = np.asarray(X)
         if hasattr(estimator, "predict_proba"):
             return self._align(_call(estimator.predict_proba, X), "predict_proba")
         if hasattr(estimator, "decision_function"):
+            if getattr(estimator, "decision_function_shape", "") == "ovo" and len(self.classes) > 2:
+                raise InputError(
+                    f"{type(estimator).__name__} scores pairs of classes, not classes: set "
+                    "decision_function_shape='ovr', or give it predict_proba"
+                )
             scores = _call(estimator.decision_function, X)
             if scores.ndim == 1:
-                scores = np.column_stack([-scores / 2, scores / 2])
-                return self._align(expit(2 * scores), "decision_function")
+                proba = np.column_stack([expit(-scores), expit(scores)])
+                return self._align(proba, "decision_function")
             return self._align(softmax(scores, axis=1), "decision_function")
         predicted = np.asarray(estimator.predict(X))
         hot = np.zeros((len(predicted), len(self.classes)))
@@ -155,6 +160,11 @@ class Model:
         aligned = np.zeros((len(proba), len(self.classes)))
         aligned[:, places] = proba
         return as_probabilities(aligned, name)
+
+
+def _was_fitted_on_arrays(estimator: Any) -> bool:
+    ours = isinstance(estimator, BaseEstimator)
+    return ours and not hasattr(estimator, "feature_names_in_")
 
 
 def _call(method: Any, X: Any) -> FloatArray:
@@ -192,12 +202,12 @@ def is_fitted(estimator: Any) -> bool:
     >>> is_fitted(LogisticRegression()), is_fitted(ProbabilityModel(classes=[0, 1]))
     (False, True)
     """
-    if not hasattr(estimator, "fit"):
+    if hasattr(estimator, "classes_") or not hasattr(estimator, "fit"):
         return True
+    if not hasattr(estimator, "get_params"):
+        return True  # it cannot be cloned and fitted here, so it is taken as it is
     try:
         check_is_fitted(estimator)
     except NotFittedError:
-        return hasattr(estimator, "classes_")
-    except TypeError:
-        return True
+        return False
     return True

@@ -10,6 +10,7 @@ from sklearn.model_selection import train_test_split
 
 from priorshift.datasets import Dataset
 from priorshift.datasets.synthetic import SyntheticProblem
+from priorshift.errors import SourceError
 from priorshift.head import fit_head
 from priorshift.model import LinearModel, ProbabilityModel, log_probabilities
 from priorshift.risk import RiskData, Softmax
@@ -37,6 +38,13 @@ def offline_stage(dataset: Dataset, loss: str = "softmax") -> Source:
     if dataset.probabilities:
         model: Any = ProbabilityModel(classes=dataset.classes.tolist())
         return build_source(model, dataset.X0, labels, features=log_probabilities, loss=loss)
+    counts = np.bincount(dataset.y0, minlength=dataset.n_classes)
+    if counts.min() < 2:
+        rare = dataset.classes[int(counts.argmin())]
+        raise SourceError(
+            f"the offline set has {counts.min()} row of class {rare!s}: at least 2 of every class "
+            "are needed, one to train on and one to measure"
+        )
     train_X, hold_X, train_y, hold_y = train_test_split(
         dataset.X0, labels, test_size=0.5, stratify=dataset.y0, random_state=0
     )

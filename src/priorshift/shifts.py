@@ -339,7 +339,7 @@ class Given:
         return self.table[:rounds].copy()
 
 
-_BY_NAME: dict[str, type[Mixture]] = {
+SHIFTS: dict[str, type[Mixture]] = {
     shift.name: shift for shift in (Linear, Square, Sine, Bernoulli, Constant)
 }
 
@@ -362,9 +362,9 @@ def shift_by_name(name: str, **options: Any) -> Mixture:
     ...
     priorshift.errors.InputError: unknown shift 'step'; known are: lin, squ, sin, ber, constant
     """
-    shift = _BY_NAME.get(name) if isinstance(name, str) else None
+    shift = SHIFTS.get(name) if isinstance(name, str) else None
     if shift is None:
-        raise InputError(f"unknown shift {name!r}; known are: {', '.join(_BY_NAME)}")
+        raise InputError(f"unknown shift {name!r}; known are: {', '.join(SHIFTS)}")
     known = [field.name for field in fields(shift)]
     for option in options:
         if option not in known:

@@ -6,25 +6,21 @@ matrix and the constants of the theorems. It is built once, shared by every stre
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold
 
 from priorshift.checks import as_labels, as_matrix, class_indices
-from priorshift.errors import InputError, InputTypeError, PriorshiftWarning, SourceError
+from priorshift.confusion import confusion_inverse
+from priorshift.crossfit import cross_fit
+from priorshift.errors import InputError, SourceError
+from priorshift.features import FeatureMap
 from priorshift.head import fit_head, linear_weights
 from priorshift.model import Model, check_estimator_object, is_fitted
 from priorshift.risk import Loss, RiskData, loss_by_name, norms, project_ball
 from priorshift.typing import AnyArray, Float32Array, FloatArray, IntArray
-
-_SINGULAR = 1e-8
-# With fewer rows of some class a cross-fitted C may have no inverse by chance alone.
-_ENOUGH_ROWS = 20
 
 
 class Batch(NamedTuple):
@@ -44,32 +40,6 @@ class Batch(NamedTuple):
     def labels(self) -> IntArray:
         """f0's hard predictions, as class indices."""
         return np.asarray(self.proba.argmax(axis=1))
-
-
-@dataclass(frozen=True)
-class FeatureMap:
-    """What the linear learners see of a row: X itself, or a transformer's or callable's output.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> FeatureMap(np.square, intercept=True)(np.array([[3.0]])).tolist()
-    [[9.0, 1.0]]
-    """
-
-    map: Any = None
-    intercept: bool = True
-
-    def __call__(self, X: Any) -> FloatArray:
-        """Return the features (n, d), with a last column of ones if there is an intercept."""
-        if self.map is None:
-            features = as_matrix(X)
-        else:
-            transform = getattr(self.map, "transform", self.map)
-            features = as_matrix(transform(X), where="features(X)")
-        if not self.intercept:
-            return features
-        return np.column_stack([features, np.ones(len(features))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +86,10 @@ class Source:
     n_features: int
     honest: bool = True
 
+    def __post_init__(self) -> None:
+        for array in (self.prior, self.proba, self.labels, self.head, self.risk.XT):
+            array.setflags(write=False)  # states may share them, and many streams do
+
     @property
     def classes(self) -> AnyArray:
         """Class labels, sorted."""
@@ -152,12 +126,14 @@ class Source:
     @cached_property
     def confusion_inverse(self) -> FloatArray:
         """C^-1, or an error that names the classes f0 cannot tell apart."""
-        return _inverse(self.confusion, self.classes, "the confusion matrix of f0")
+        return confusion_inverse(self.confusion, self.classes, "the confusion matrix of f0")
 
     @cached_property
     def soft_confusion_inverse(self) -> FloatArray:
         """Inverse of the soft confusion matrix."""
-        return _inverse(self.soft_confusion, self.classes, "the soft confusion matrix of f0")
+        return confusion_inverse(
+            self.soft_confusion, self.classes, "the soft confusion matrix of f0"
+        )
 
     @property
     def radius(self) -> float:
@@ -192,33 +168,6 @@ class Source:
         if len(proba) != len(features):
             raise InputError(f"the model returned {len(proba)} rows for {len(features)} rows of X")
         return Batch(proba, features)
-
-
-def closest_classes(C: FloatArray) -> tuple[int, int]:
-    """Return the two classes whose columns of C are nearest to each other.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> closest_classes(np.array([[1.0, 0.5, 0.5], [0.0, 0.5, 0.4], [0.0, 0.0, 0.1]]))
-    (1, 2)
-    """
-    distance: FloatArray = np.sqrt(((C[:, :, None] - C[:, None, :]) ** 2).sum(axis=0))
-    np.fill_diagonal(distance, np.inf)
-    first, second = np.unravel_index(int(distance.argmin()), distance.shape)
-    return (int(first), int(second)) if first < second else (int(second), int(first))
-
-
-def _inverse(C: FloatArray, classes: AnyArray, name: str) -> FloatArray:
-    sigma = float(np.linalg.svd(C, compute_uv=False)[-1])
-    if sigma < _SINGULAR:
-        a, b = (classes[k] for k in closest_classes(C))
-        raise SourceError(
-            f"{name} cannot be inverted (smallest singular value {sigma:.2g}): on the hold-out "
-            f"it does not tell class {a!s} from class {b!s}. Merge them, give a larger "
-            "hold-out, or use a better model"
-        )
-    return np.asarray(np.linalg.inv(C), dtype=np.float64)
 
 
 def build_source(
@@ -277,6 +226,8 @@ def build_source(
     feature_map = FeatureMap(features, intercept)
     matrix = feature_map(X0)
     n_features = as_matrix(X0).shape[1] if features is None else -1
+    if hasattr(X0, "__len__") and len(X0) != len(matrix):
+        raise InputError(f"features(X0) has {len(matrix)} rows, X0 has {len(X0)}: one for each")
     labels = as_labels(y0, len(matrix), "y0")
     fitted = is_fitted(estimator)
     classes = _check_classes(estimator if fitted else None, labels)
@@ -285,7 +236,7 @@ def build_source(
         model, honest = Model(estimator, classes), True
         proba = model.predict_proba(X0)
     else:
-        model, proba, honest = _cross_fit(estimator, X0, labels, indices, classes, cv, random_state)
+        model, proba, honest = cross_fit(estimator, X0, labels, indices, cv, random_state)
     order = np.argsort(indices, kind="stable")
     data = RiskData.of(matrix, indices, len(classes))
     loss_object = loss_by_name(loss)
@@ -311,6 +262,13 @@ def _check_classes(fitted: Any | None, labels: AnyArray) -> AnyArray:
     known = getattr(fitted, "classes_", None) if fitted is not None else None
     if known is not None:
         known = np.asarray(known)
+        names = set(known.tolist())
+        strange = [label for label in classes.tolist() if label not in names]
+        if strange:
+            raise SourceError(
+                f"y0 has class {strange[0]!r}, which the model does not know; it knows "
+                f"{known[:5].tolist()} ({len(known)} in all): label the hold-out as the model was"
+            )
         missing = np.setdiff1d(known, classes)
         if len(missing):
             raise SourceError(
@@ -328,55 +286,12 @@ def _check_classes(fitted: Any | None, labels: AnyArray) -> AnyArray:
 def _prior(prior: FloatArray | None, data: RiskData) -> FloatArray:
     if prior is None:
         return np.asarray(data.counts / data.counts.sum())
-    prior = np.asarray(prior, dtype=np.float64)
+    prior = np.array(prior, dtype=np.float64)
     if prior.shape != (data.n_classes,) or not (prior > 0).all() or abs(prior.sum() - 1) > 1e-6:
         raise InputError(
             f"prior must hold {data.n_classes} positive shares that add up to 1, got {prior}"
         )
     return prior
-
-
-def _cross_fit(
-    estimator: Any,
-    X: Any,
-    labels: AnyArray,
-    indices: IntArray,
-    classes: AnyArray,
-    cv: int,
-    random_state: int,
-) -> tuple[Model, FloatArray, bool]:
-    """Fit on everything; measure each row by a model that did not see it."""
-    if cv < 2:
-        raise InputError(f"cv is {cv}: cross-fitting needs at least 2 folds")
-    smallest, largest = np.bincount(indices).min(), np.bincount(indices).max()
-    folds = int(min(cv, largest))
-    final = Model(_fit(clone(estimator), X, labels), classes)
-    proba = np.zeros((len(indices), len(classes)))
-    if folds < 2:
-        return final, final.predict_proba(X), False
-    rows = X if hasattr(X, "iloc") or hasattr(X, "columns") else np.asarray(X)
-    splitter = StratifiedKFold(folds, shuffle=True, random_state=random_state)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The least populated class")
-        splits = list(splitter.split(np.zeros(len(indices)), indices))
-    for train, test in splits:
-        if len(np.unique(indices[train])) < 2:
-            return final, final.predict_proba(X), False
-        part = Model(_fit(clone(estimator), _take(rows, train), labels[train]), classes)
-        proba[test] = part.predict_proba(_take(rows, test))
-    return final, proba, bool(smallest >= _ENOUGH_ROWS)
-
-
-def _take(X: Any, rows: IntArray) -> Any:
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    return X[rows]
-
-
-def _fit(estimator: Any, X: Any, y: AnyArray) -> Any:
-    if not hasattr(estimator, "fit"):
-        raise InputTypeError(f"{type(estimator).__name__} has no fit method and is not fitted")
-    return estimator.fit(X, y)
 
 
 def _head(
@@ -393,8 +308,8 @@ def _head(
     shape = (data.n_classes, data.XT.shape[0])
     if head is None and features.map is None:
         head = linear_weights(estimator, data.n_classes, features.intercept)
-    if head is not None and np.shape(head) != shape:
-        raise InputError(f"head has shape {np.shape(head)}, the features need {shape}")
+    if head is not None and (np.shape(head) != shape or not np.isfinite(head).all()):
+        raise InputError(f"head must be a finite array of shape {shape}, got {np.shape(head)}")
     radius = None if diameter is None else diameter / 2.0
     if head is None or (radius is not None and np.linalg.norm(head) > radius * (1 + 1e-6)):
         head = fit_head(data, loss, prior, radius)
@@ -402,23 +317,3 @@ def _head(
     if diameter is None:
         diameter = 2.0 * max(float(norms(W)[0]), 1e-3)
     return project_ball(W, diameter / 2.0)[0], float(diameter)
-
-
-def warn_if_weak(source: Source) -> None:
-    """Warn when C is so near to singular that the hold-out's own noise could have made it so.
-
-    Examples
-    --------
-    >>> warn_if_weak.__name__
-    'warn_if_weak'
-    """
-    noise = 0.5 / float(np.sqrt(source.counts.min()))
-    if source.sigma_min < 0.1 * noise:
-        a, b = (source.classes[k] for k in closest_classes(source.confusion))
-        warnings.warn(
-            f"f0 hardly tells class {a!s} from class {b!s} (smallest singular value of C "
-            f"{source.sigma_min:.2g}, its noise about {noise:.2g}): estimates of the class mix "
-            "will be very noisy",
-            PriorshiftWarning,
-            stacklevel=3,
-        )

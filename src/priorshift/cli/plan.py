@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
@@ -18,11 +19,7 @@ from priorshift.hints import Hint, Periodic
 from priorshift.learners import as_learner
 from priorshift.offline import offline_stage, paper_settings
 from priorshift.report import Record
-from priorshift.shifts import Bernoulli, Constant, Linear, Mixture, Sine, Square, shift_by_name
-
-_KINDS: tuple[type[Mixture], ...] = (Linear, Square, Sine, Bernoulli, Constant)
-SHIFTS = {kind.name: kind for kind in _KINDS}
-"""Shifts by name."""
+from priorshift.shifts import SHIFTS, Mixture, shift_by_name
 
 
 def make_plan(options: argparse.Namespace) -> tuple[Bench, list[Job]]:
@@ -46,11 +43,21 @@ def make_plan(options: argparse.Namespace) -> tuple[Bench, list[Job]]:
         for learner in options.learner
         for hint in (options.hint if learner == "atlas-ada" else [None])
     ]
-    with threadpool_limits(limits=1):  # so that its bits depend on the machine alone
+    with threadpool_limits(limits=1), _named(options.data):  # its bits depend on the machine alone
         source = offline_stage(dataset, options.loss)
-        if any(hasattr(job.learner, "batch_prior") for job in jobs):
-            _ = source.confusion_inverse  # refuses now what would fail in the first round
+        for job in jobs:
+            if hasattr(job.learner, "check"):
+                job.learner.check(source)  # refuses now what would fail in the first round
     return Bench(dataset.world, source, mu1, mu2, options.rounds, options.batch_size), jobs
+
+
+@contextmanager
+def _named(data: str) -> Iterator[None]:
+    """Put the name of the data before what the offline stage refuses."""
+    try:
+        yield
+    except ValueError as error:
+        raise InputError(f"{data}: {error}") from error
 
 
 def _shifts(options: argparse.Namespace) -> dict[str, Mixture]:
@@ -101,7 +108,7 @@ def make_record(options: argparse.Namespace, job: Job, row: Sequence[Measure]) -
     >>> from priorshift.cli.main import build_parser
     >>> from priorshift.learners import FIX
     >>> options = build_parser().parse_args(["run", "--rounds", "100"])
-    >>> job = Job("lin", Linear(), "fix", None, FIX(), "predict-first")
+    >>> job = Job("lin", shift_by_name("lin"), "fix", None, FIX(), "predict-first")
     >>> row = [Measure(e, e, 2.0, 0.1, 3.0, 1.0) for e in (5.0, 7.0)]
     >>> record = make_record(options, job, row)
     >>> record["error_mean"], round(record["error_std"], 3), record["rounds_per_second"]

@@ -12,7 +12,7 @@ from typing import Any
 from priorshift.cli.arguments import HelpFormatter, names, whole_number
 from priorshift.cli.messages import first_lines, warn
 from priorshift.cli.output import check_writable, write_whole
-from priorshift.cli.plan import SHIFTS, is_papers, make_plan, make_record
+from priorshift.cli.plan import is_papers, make_plan, make_record
 from priorshift.cli.progress import Progress
 from priorshift.cli.workers import run_jobs
 from priorshift.evaluate import PROTOCOLS
@@ -20,6 +20,7 @@ from priorshift.hints import HINTS
 from priorshift.learners import LEARNERS
 from priorshift.learners.base import PRESETS
 from priorshift.report import Record, printable, results_table
+from priorshift.shifts import SHIFTS
 
 _DESCRIPTION = """\
 Send learners through streams whose class mix shifts, and report their average error in percent

@@ -54,6 +54,12 @@ def as_learner(learner: str | Learner, **settings: Any) -> Learner:
             raise InputError(
                 f"no learner is called {learner!r}; choose one of {known}, or pass a learner object"
             )
+        everywhere = {field.name for kind in LEARNERS.values() for field in fields(kind)}
+        strange = sorted(set(settings) - everywhere)
+        if strange:
+            raise InputError(
+                f"no learner has a setting {strange[0]!r}; there are {sorted(everywhere)}"
+            )
         kind = LEARNERS[learner]
         names = {field.name for field in fields(kind)}
         return kind(**{k: v for k, v in settings.items() if k in names and v is not None})  # type: ignore[no-any-return]

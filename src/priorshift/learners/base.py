@@ -11,6 +11,7 @@ and a state; none of them changes anything.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ from scipy.special import softmax
 from priorshift.errors import InputError, InputTypeError
 from priorshift.priors import PriorEstimator, estimator_by_name, project_simplex
 from priorshift.risk import Blocks, RiskData
+from priorshift.shifts import check_integer
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
 
@@ -92,8 +94,7 @@ class Settings:
         _choose("preset", self.preset, PRESETS)
         if self.prior_form is not None:
             _choose("prior_form", self.prior_form, FORMS)
-        if not 1 <= self.horizon < float("inf"):
-            raise InputError(f"horizon is {self.horizon}: it must be a number of rounds, 1 or more")
+        check_integer(self.horizon, "horizon", least=1)
         check_positive("gradient_bound", self.gradient_bound)
         if isinstance(self.estimator, str):
             estimator_by_name(self.estimator)
@@ -101,6 +102,8 @@ class Settings:
             raise InputTypeError(
                 f"estimator is {self.estimator!r}: pass a name, or an object such as BBSE()"
             )
+        if self.sketch is not None and not isinstance(self.sketch, Blocks):
+            raise InputTypeError(f"sketch is {self.sketch!r}: pass Blocks(size=...)")
 
     @property
     def form(self) -> str:
@@ -109,12 +112,22 @@ class Settings:
             return self.prior_form
         return self.paper_form if self.preset == "paper" else "raw"
 
+    def check(self, source: Source) -> None:
+        """Refuse a source that the estimator cannot work with, before a stream begins."""
+        check = getattr(self.estimator_object, "check", None)
+        if check is not None:
+            check(source)
+
+    @property
+    def estimator_object(self) -> PriorEstimator:
+        """The prior estimator itself, where it was given by name."""
+        if isinstance(self.estimator, str):
+            return estimator_by_name(self.estimator)
+        return self.estimator
+
     def batch_prior(self, source: Source, batch: Batch) -> FloatArray:
         """Estimate the class mix of a batch, in the form that the settings ask for."""
-        estimator = self.estimator
-        if isinstance(estimator, str):
-            estimator = estimator_by_name(estimator)
-        raw = estimator.raw(source, batch)
+        raw = self.estimator_object.raw(source, batch)
         if self.form == "clipped":
             return np.maximum(raw, 0.0)
         return project_simplex(raw) if self.form == "simplex" else raw
@@ -125,7 +138,9 @@ class Settings:
 
     def steepness(self, source: Source) -> float:
         """G: the user's, or the source's."""
-        return source.gradient_bound if self.gradient_bound is None else self.gradient_bound
+        if self.gradient_bound is not None:
+            return self.gradient_bound
+        return max(source.gradient_bound, 1e-12)  # all features zero: any step will do
 
 
 def check_positive(setting: str, value: float | None) -> None:
@@ -139,7 +154,7 @@ def check_positive(setting: str, value: float | None) -> None:
     ...
     priorshift.errors.InputError: step is inf: it must be a positive, finite number
     """
-    if value is not None and not 0 < value < float("inf"):
+    if value is not None and not (isinstance(value, Real) and 0 < value < float("inf")):
         raise InputError(f"{setting} is {value}: it must be a positive, finite number")
 
 

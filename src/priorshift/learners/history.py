@@ -7,9 +7,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from priorshift.errors import InputError
 from priorshift.learners.base import Settings, reweight
 from priorshift.priors import project_simplex
+from priorshift.shifts import check_integer
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
 
@@ -78,8 +78,7 @@ class FTFWH(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.window < 1:
-            raise InputError(f"window is {self.window}: at least 1 round is needed")
+        check_integer(self.window, "window", least=1)
 
     def start(self, source: Source) -> WindowState:
         """Begin with an empty ring."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from priorshift.confusion import warn_if_weak
 from priorshift.priors._moments import mean_covariance, prediction_mean
 from priorshift.priors.base import PriorEstimate
 from priorshift.typing import FloatArray
@@ -66,6 +67,12 @@ class BBSE:
     def raw(self, source: Source, batch: Batch) -> FloatArray:
         """Return the (K,) estimate; entries may be negative, and they sum to one."""
         return self._inverse(source) @ prediction_mean(batch, self.soft)
+
+    def check(self, source: Source) -> None:
+        """Refuse a source whose confusion matrix has no inverse; warn if it hardly has one."""
+        self._inverse(source)
+        C = source.soft_confusion if self.soft else source.confusion
+        warn_if_weak(C, source.classes, int(source.counts.min()))
 
     def estimate(self, source: Source, batch: Batch) -> PriorEstimate:
         """Return the estimate with its covariance."""

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from priorshift.errors import FileFormatError, InputError
+from priorshift.features import FeatureMap
 from priorshift.model import Model, log_probabilities
 from priorshift.risk import RiskData, loss_by_name
-from priorshift.source import FeatureMap, Source
+from priorshift.source import Source
 from priorshift.state.estimators import from_skops, is_sklearn, to_skops
 from priorshift.state.leaves import kind
 from priorshift.state.names import OWN_NAMES, check_type, full_name, reference
