@@ -718,7 +718,7 @@ FORGERIES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
         lambda m, _: m.update(learner={"object": "hint/fwd"}),
         "place of the learner",
     ),
-    "bad setting": (lambda m, _: m["learner"]["fields"].update(window=0), "at least 1 round"),
+    "bad setting": (lambda m, _: m["learner"]["fields"].update(window=0), "window is 0"),
     "new setting": (lambda m, _: m["learner"]["fields"].update(colour=1), "colour"),
     "more rounds": (lambda m, _: m["learner"]["fields"].update(window=3), r"state\.ring"),
     "other fields": (lambda m, _: m["state"]["record"].pop("t"), "fields of WindowState"),

@@ -43,7 +43,7 @@ def check_pool(steps: tuple[float, ...] | None) -> None:
     --------
     >>> check_pool((0.1, 0.2))
     """
-    if steps is not None and not isinstance(steps, (tuple, list)):
+    if steps is not None and not hasattr(steps, "__len__"):
         raise InputTypeError(f"steps is {steps!r}: give a tuple of step sizes")
     if steps is not None and (len(steps) == 0 or not all(0 < s < float("inf") for s in steps)):
         raise InputError(f"steps is {steps}: give at least one step size, all positive and finite")
