@@ -110,8 +110,7 @@ class ATLAS(Settings):
         if self.meta_rate is not None:
             return self.meta_rate
         if self.preset == "paper":
-            scale = self.steepness(source) * source.diameter
-            return float(min(1.0, 1.0 / (scale * np.sqrt(t))))
+            return self.paper_rate(source, t)
         share = (np.log(n_learners) + 2.0) / (source.n_classes * self.horizon)
         return float(source.sigma_min / source.loss_bound * np.sqrt(share))
 

@@ -137,8 +137,7 @@ class AtlasAda(Settings):
         if isinstance(self.meta_rate, (int, float)):
             return float(self.meta_rate)
         if self.meta_rate is None and self.preset == "paper":
-            scale = self.steepness(source) * source.diameter
-            return float(min(1.0, 1.0 / (scale * np.sqrt(t))))
+            return self.paper_rate(source, t)
         return float(np.sqrt((np.log(n_learners) + 2.0) / (1.0 + gaps)))
 
     def start(self, source: Source) -> AtlasAdaState:

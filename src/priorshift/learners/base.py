@@ -136,6 +136,10 @@ class Settings:
         """The offline set, or what the sketch shows of it in round t."""
         return source.risk if self.sketch is None else self.sketch.at(source.risk, t)
 
+    def paper_rate(self, source: Source, t: int) -> float:
+        r"""Hedge's rate in the paper's experiments: :math:`\min(1, 1 / (G \Gamma \sqrt t))`."""
+        return float(min(1.0, 1.0 / (self.steepness(source) * source.diameter * np.sqrt(t))))
+
     def steepness(self, source: Source) -> float:
         """G: the user's, or the source's."""
         if self.gradient_bound is not None:
