@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -336,3 +337,15 @@ def test_measuring_a_model_on_its_own_rows_is_said() -> None:
     X = np.array([[0.0], [1.0], [2.0]])
     with pytest.warns(PriorshiftWarning, match="too few rows for cross-fitting"):
         LabelShiftClassifier(KNeighborsClassifier(1), learner="fix").fit(X, ["a", "b", "c"])
+
+
+def test_features_of_very_different_scales_are_warned_of(model: Any) -> None:
+    X, y = draw(UNIFORM, 300, 2)
+    X = X * np.array([1.0, 1.0, 1e4])
+    fit = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    with pytest.warns(PriorshiftWarning, match="differ in scale by a factor of 8"):
+        LabelShiftClassifier(fit, learner="atlas").fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PriorshiftWarning)
+        LabelShiftClassifier(fit, learner="fth").fit(X, y)
+        LabelShiftClassifier(fit, learner="atlas", features=fit[:-1]).fit(X, y)

@@ -22,6 +22,8 @@ from priorshift.threads import threads_for
 from priorshift.typing import AnyArray, FloatArray
 
 _COLUMNS = ("n_features_in_", "feature_names_in_")
+# Standard deviations of features that differ by more than this make gradient steps slow.
+_UNEVEN = 100.0
 
 
 class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -137,6 +139,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             random_state=self.random_state,
         )
         self._look_at_confusion(source, learner)
+        self._look_at_scales(source, learner)
         self.source_, self.learner_ = source, learner
         self.state_ = learner.start(source)
         return self
@@ -165,6 +168,21 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 raise
             message = f"{error} (some class has very few rows; adapt() will refuse)"
             warnings.warn(message, PriorshiftWarning, stacklevel=4)
+
+    def _look_at_scales(self, source: Any, learner: Any) -> None:
+        """Say so when gradient steps would be taken on features of very different size."""
+        if not hasattr(learner, "model"):
+            return
+        spread = source.risk.XT.std(axis=1)
+        spread = spread[spread > 0]
+        if len(spread) and spread.max() > _UNEVEN * spread.min():
+            warnings.warn(
+                f"the features of the linear learner {learner.name!r} differ in scale by a factor "
+                f"of {spread.max() / spread.min():.0f}: scale them, or pass features=, a "
+                "transformer that does",
+                PriorshiftWarning,
+                stacklevel=4,
+            )
 
     def adapt(self, X: Any) -> Self:
         """Learn from one unlabelled batch. A batch that is refused leaves everything as it was.
