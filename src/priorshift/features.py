@@ -25,10 +25,13 @@ class FeatureMap:
     map: Any = None
     intercept: bool = True
 
-    def __call__(self, X: Any) -> FloatArray:
-        """Return the features (n, d), with a last column of ones if there is an intercept."""
+    def __call__(self, X: Any, width: int | None = None) -> FloatArray:
+        """Return the features (n, d), with a last column of ones if there is an intercept.
+
+        ``width`` is the number of columns that X itself must have, where X is the features.
+        """
         if self.map is None:
-            features = as_matrix(X)
+            features = as_matrix(X, width)
         else:
             transform = getattr(self.map, "transform", self.map)
             features = as_matrix(transform(X), where="features(X)")

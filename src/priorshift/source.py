@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from priorshift.checks import as_labels, as_matrix, class_indices
+from priorshift.checks import as_labels, class_indices
 from priorshift.confusion import confusion_inverse
 from priorshift.crossfit import cross_fit
 from priorshift.errors import InputError, SourceError
@@ -156,9 +156,7 @@ class Source:
 
         Raises before any state changes if ``X`` is not usable.
         """
-        if self.features.map is None:
-            as_matrix(X, self.n_features)
-        features = self.features(X)
+        features = self.features(X, self.n_features)
         if features.shape[1] != self.risk.XT.shape[0]:
             raise InputError(
                 f"features(X) has {features.shape[1] - self.features.intercept} columns, the "
@@ -225,7 +223,7 @@ def build_source(
     check_estimator_object(estimator)
     feature_map = FeatureMap(features, intercept)
     matrix = feature_map(X0)
-    n_features = as_matrix(X0).shape[1] if features is None else -1
+    n_features = matrix.shape[1] - intercept if features is None else -1
     if hasattr(X0, "__len__") and len(X0) != len(matrix):
         raise InputError(f"features(X0) has {len(matrix)} rows, X0 has {len(X0)}: one for each")
     labels = as_labels(y0, len(matrix), "y0")
