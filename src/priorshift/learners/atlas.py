@@ -12,12 +12,12 @@ from priorshift.learners.base import (
     Settings,
     check_positive,
     hedge_weights,
-    linear_proba,
     mean_model,
+    mean_proba,
 )
 from priorshift.learners.uogd import static_step
 from priorshift.priors import project_simplex
-from priorshift.risk import project_ball, rewritten_risk
+from priorshift.risk import gradient_step
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
 
@@ -122,16 +122,15 @@ class ATLAS(Settings):
 
     def predict_proba(self, source: Source, state: AtlasState, batch: Batch) -> FloatArray:
         """Probabilities of the weighted mean model."""
-        return linear_proba(self.model(source, state), batch.features)
+        rate = self.rate(source, state.t + 1, len(state.steps))
+        return mean_proba(state.losses, rate, state.W, batch.features)
 
     def adapt(self, source: Source, state: AtlasState, batch: Batch) -> AtlasState:
         """One gradient step of every base learner, all in one pass over the offline set."""
         mix = self.batch_prior(source, batch)
         data = self.risk_data(source, state.t)
-        risk = rewritten_risk(data, source.loss, state.W, mix)
-        steps = state.steps.astype(np.float32)[:, None, None]
-        W = project_ball(state.W - steps * risk.gradient, source.radius)
-        return AtlasState(state.t + 1, W, state.losses + risk.value, mix, state.steps)
+        risks, W = gradient_step(data, source.loss, state.W, mix, state.steps, source.radius)
+        return AtlasState(state.t + 1, W, state.losses + risks, mix, state.steps)
 
     def prior(self, source: Source, state: AtlasState) -> FloatArray:
         """The last batch's estimate."""

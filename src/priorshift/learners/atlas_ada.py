@@ -18,13 +18,13 @@ from priorshift.learners.base import (
     Settings,
     check_positive,
     hedge_weights,
-    linear_proba,
     mean_model,
+    mean_proba,
     positive_sigma,
 )
 from priorshift.learners.uogd import static_step
 from priorshift.priors import project_simplex
-from priorshift.risk import ImplicitSolver, project_ball, rewritten_risk
+from priorshift.risk import ImplicitSolver, RiskValue, descend, rewritten_risk
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
 
@@ -165,56 +165,71 @@ class AtlasAda(Settings):
     def adapt(self, source: Source, state: AtlasAdaState, batch: Batch) -> AtlasAdaState:
         """Both steps of equation 6, in the order that the settings ask for."""
         mix = self.batch_prior(source, batch)
-        hint = self.hint_object.update(source, state.hint, batch, mix)
+        hint_object = self.hint_object
+        hint = hint_object.update(source, state.hint, batch, mix)
         state = state._replace(t=state.t + 1, mix=mix, hint=hint)
         if self.order == "adapt-first":
-            state = self._follow_hint(source, state, self.hint_object.prior(hint), state.t)
-            return self._descend(source, state)
-        state = self._descend(source, state)
-        return self._follow_hint(source, state, self.hint_object.forecast(hint), state.t + 1)
+            state, risk = self._follow_hint(source, state, hint_object.prior(hint), state.t, mix)
+            return self._descend(source, state, risk)
+        state = self._descend(source, state, None)
+        return self._follow_hint(source, state, hint_object.forecast(hint), state.t + 1, None)[0]
 
     def _follow_hint(
-        self, source: Source, state: AtlasAdaState, hint_mix: FloatArray, t: int
-    ) -> AtlasAdaState:
-        """The implicit step, and the weights of Algorithm 5, line 4."""
+        self,
+        source: Source,
+        state: AtlasAdaState,
+        hint_mix: FloatArray,
+        t: int,
+        also: FloatArray | None,
+    ) -> tuple[AtlasAdaState, RiskValue | None]:
+        """The implicit step, and the weights of Algorithm 5, line 4.
+
+        Also the risk under the mix ``also`` at the new models, where the solver has it anyway.
+        """
         hint_mix = np.maximum(hint_mix, 0.0)  # H_t has to be convex
+        risk = None
         if hint_mix.any():
+            data = self.risk_data(source, t)
             found = self.solver.solve(
-                self.risk_data(source, t),
+                data,
                 source.loss,
                 state.centre,
                 state.W,
                 state.steps,
                 hint_mix,
                 source.radius,
+                also,
             )
-            W, hint_loss = found.W, found.hint_loss
+            W, hint_loss, risk = found.W, found.hint_loss, found.risk
         else:
             W, hint_loss = state.centre, np.zeros(len(state.steps))
-        return state._replace(
+        state = state._replace(
             W=W,
             hint_mix=hint_mix,
             hint_loss=hint_loss,
             scores=state.losses + hint_loss,
             rate=self.rate(source, t, len(state.steps), state.gaps),
         )
+        return state, risk
 
-    def _descend(self, source: Source, state: AtlasAdaState) -> AtlasAdaState:
+    def _descend(
+        self, source: Source, state: AtlasAdaState, risk: RiskValue | None
+    ) -> AtlasAdaState:
         """The gradient step on this round's risk at the base models."""
-        data = self.risk_data(source, state.t)
-        risk = rewritten_risk(data, source.loss, state.W, state.mix)
-        steps = state.steps.astype(np.float32)[:, None, None]
+        if risk is None:
+            data = self.risk_data(source, state.t)
+            risk = rewritten_risk(data, source.loss, state.W, state.mix)
         # Any reference point may be subtracted from risk and hint: the first base model serves.
         gap = risk.value - state.hint_loss
         return state._replace(
-            centre=project_ball(state.centre - steps * risk.gradient, source.radius),
+            centre=descend(state.centre, risk.gradient, state.steps, source.radius),
             losses=state.losses + risk.value,
             gaps=state.gaps + float(np.abs(gap - gap[0]).max()) ** 2,
         )
 
     def predict_proba(self, source: Source, state: AtlasAdaState, batch: Batch) -> FloatArray:
         """Probabilities of the weighted mean model."""
-        return linear_proba(self.model(source, state), batch.features)
+        return mean_proba(state.scores, state.rate, state.W, batch.features)
 
     def prior(self, source: Source, state: AtlasAdaState) -> FloatArray:
         """The hint's class mix where there is one, else the last batch's estimate."""

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy.special import softmax
 
+from priorshift import compiled
 from priorshift.errors import InputError, InputTypeError
 from priorshift.priors import PriorEstimator, estimator_by_name, project_simplex
 from priorshift.risk import Blocks, RiskData
@@ -222,7 +223,29 @@ def linear_proba(W: Float32Array, features: FloatArray) -> FloatArray:
     >>> linear_proba(np.zeros((2, 1), np.float32), np.ones((1, 1))).tolist()
     [[0.5, 0.5]]
     """
+    if compiled.available():
+        from priorshift.compiled import steps
+
+        return np.asarray(steps.linear_proba(W, features))
     return np.asarray(softmax(features @ W.T.astype(np.float64), axis=1))
+
+
+def mean_proba(
+    scores: FloatArray, rate: float, W: Float32Array, features: FloatArray
+) -> FloatArray:
+    """Class probabilities of the mean model under Hedge's weights (Algorithm 2, lines 4 and 5).
+
+    Examples
+    --------
+    >>> W = np.array([[[1.0], [0.0]], [[0.0], [1.0]]], np.float32)
+    >>> mean_proba(np.zeros(2), 1.0, W, np.ones((1, 1))).tolist()
+    [[0.5, 0.5]]
+    """
+    if compiled.available():
+        from priorshift.compiled import steps
+
+        return np.asarray(steps.mean_proba(scores, rate, W, features))
+    return linear_proba(mean_model(hedge_weights(scores, rate), W), features)
 
 
 def mean_model(weights: FloatArray, W: Float32Array) -> Float32Array:

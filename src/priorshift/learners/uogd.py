@@ -9,7 +9,7 @@ import numpy as np
 
 from priorshift.learners.base import Settings, check_positive, linear_proba, positive_sigma
 from priorshift.priors import project_simplex
-from priorshift.risk import project_ball, rewritten_risk
+from priorshift.risk import gradient_step
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
 
@@ -84,8 +84,8 @@ class UOGD(Settings):
         """One projected gradient step on the rewritten risk."""
         mix = self.batch_prior(source, batch)
         data = self.risk_data(source, state.t)
-        risk = rewritten_risk(data, source.loss, state.W, mix)
-        W = project_ball(state.W - np.float32(state.step) * risk.gradient, source.radius)
+        steps = np.array([state.step])
+        _, W = gradient_step(data, source.loss, state.W, mix, steps, source.radius)
         return UogdState(state.t + 1, W, mix, state.step)
 
     def prior(self, source: Source, state: UogdState) -> FloatArray:

@@ -6,6 +6,7 @@ from priorshift.risk.implicit import ImplicitResult, ImplicitSolver
 from priorshift.risk.kernel import RiskValue, class_risks, rewritten_risk
 from priorshift.risk.losses import Hinge, Loss, SmoothedHinge, Softmax, loss_by_name
 from priorshift.risk.sketch import Blocks
+from priorshift.risk.step import descend, gradient_step
 
 __all__ = [
     "Blocks",
@@ -18,6 +19,8 @@ __all__ = [
     "SmoothedHinge",
     "Softmax",
     "class_risks",
+    "descend",
+    "gradient_step",
     "loss_by_name",
     "norms",
     "project_ball",

@@ -105,6 +105,11 @@ class RiskData:
         """A larger such part, for losses whose curvature sits in few rows."""
         return self.whole.large_part if self.whole is not None else CurvatureData.of(self, 4096)
 
+    @cached_property
+    def shares(self) -> Float32Array:
+        """Each sample's share of its class (n,): they add up to one in every class."""
+        return np.repeat((1.0 / self.counts).astype(np.float32), self.counts)
+
     def sample_weights(self, mix: FloatArray) -> Float32Array:
         """Spread class weights over the samples: ``mix_k / |S_0^k|`` for each row of class k."""
         return np.repeat((mix / self.counts).astype(np.float32), self.counts)
@@ -127,8 +132,19 @@ class CurvatureData:
     """
 
     XT: Float32Array
-    products: Float32Array
     offsets: IntArray
+
+    @cached_property
+    def products(self) -> Float32Array:
+        """Products of every pair of features (d (d + 1) / 2, m), upper triangle."""
+        upper, lower = np.triu_indices(self.XT.shape[0])
+        return np.asarray(self.XT[upper] * self.XT[lower])
+
+    @cached_property
+    def shares(self) -> Float32Array:
+        """Each sample's share of its class (m,)."""
+        counts = np.diff(self.offsets)
+        return np.repeat((1.0 / counts).astype(np.float32), counts)
 
     @classmethod
     def of(cls, data: RiskData, size: int) -> CurvatureData:
@@ -139,9 +155,7 @@ class CurvatureData:
             taken = max(min(16, b - a), int(np.ceil(share * (b - a))))
             columns.append(np.linspace(a, b, taken, endpoint=False).astype(np.intp))
         offsets = np.cumsum([0, *map(len, columns)]).astype(np.intp)
-        XT = np.ascontiguousarray(data.XT[:, np.concatenate(columns)])
-        upper, lower = np.triu_indices(XT.shape[0])
-        return cls(XT, XT[upper] * XT[lower], offsets)
+        return cls(np.ascontiguousarray(data.XT[:, np.concatenate(columns)]), offsets)
 
 
 def _largest_eigenvalue(XT: Float32Array) -> float:

@@ -17,14 +17,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from priorshift import compiled
 from priorshift.risk.ball import norms, project_ball
 from priorshift.risk.curvature import hessian
 from priorshift.risk.data import RiskData
 from priorshift.risk.kernel import RiskValue, rewritten_risk
-from priorshift.risk.losses import Hinge, Loss, SmoothedHinge
+from priorshift.risk.losses import Hinge, Loss, SmoothedHinge, Softmax
 from priorshift.typing import Float32Array, FloatArray, IntArray
 
 _LARGEST_NEWTON = 128
+# Sets of at most this many rows measure second derivatives themselves, with all their rows.
+_SMALL_SET = 1100
 _COOLING = (0.3, 0.1, 0.03)
 # Steps without progress after which a base learner is at the limit of float32.
 _PATIENCE = 10
@@ -34,15 +37,15 @@ _LOG = logging.getLogger(__name__)
 class ImplicitResult(NamedTuple):
     """Solution of the implicit update.
 
-    ``hint_loss`` and ``hint_gradient`` are H and its gradient there; ``evaluations`` counts
-    gradient evaluations of one base learner, summed over base learners.
+    ``hint_loss`` is H there; ``evaluations`` counts gradient evaluations of one base learner, summed
+    over base learners. ``risk`` is the risk under another mix where that came for free.
     """
 
     W: Float32Array
     hint_loss: FloatArray
-    hint_gradient: Float32Array
     residual: FloatArray
     evaluations: int
+    risk: RiskValue | None = None
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,15 @@ class ImplicitSolver:
         steps: FloatArray,
         mix: FloatArray,
         radius: float,
+        also: FloatArray | None = None,
     ) -> ImplicitResult:
-        """Solve for all base learners: ``centre`` and ``start`` (N, K, d), ``steps`` (N,)."""
-        if isinstance(loss, Hinge):
+        """Solve for all base learners: ``centre`` and ``start`` (N, K, d), ``steps`` (N,).
+
+        ``also`` is a class mix whose risk at the solution is wanted too, if it comes for free.
+        """
+        if _compiled(loss, start):
+            found = self._solve_compiled(data, centre, start, steps, mix, radius, also)
+        elif isinstance(loss, Hinge):
             found = self._solve_hinge(data, centre, start, steps, mix, radius)
         else:
             found = self._solve_smooth(_Problem(data, loss, centre, steps, mix, radius), start)
@@ -100,6 +109,40 @@ class ImplicitSolver:
                 self.tolerance,
             )
         return found
+
+    def _solve_compiled(
+        self,
+        data: RiskData,
+        centre: Float32Array,
+        start: Float32Array,
+        steps: FloatArray,
+        mix: FloatArray,
+        radius: float,
+        also: FloatArray | None,
+    ) -> ImplicitResult:
+        from priorshift.compiled.newton import implicit_step
+
+        part = data if data.XT.shape[1] <= _SMALL_SET else data.part
+        W, hint_loss, value, gradient, residual, evaluations = implicit_step(
+            data.XT,
+            data.shares,
+            data.offsets,
+            data.means,
+            data.largest_norm,
+            part.XT,
+            part.shares,
+            part.offsets,
+            mix,
+            mix if also is None else also,
+            centre,
+            start,
+            steps,
+            radius,
+            self.tolerance,
+            self.max_steps,
+        )
+        risk = None if also is None else RiskValue(value, gradient)
+        return ImplicitResult(W, hint_loss, residual, evaluations, risk)
 
     def _solve_smooth(self, problem: _Problem, start: Float32Array) -> ImplicitResult:
         if start[0].size <= _LARGEST_NEWTON:
@@ -115,7 +158,7 @@ class ImplicitSolver:
         mix: FloatArray,
         radius: float,
     ) -> ImplicitResult:
-        """Cool the smoothed hinge down; report the loss and gradient of the hinge itself."""
+        """Cool the smoothed hinge down; report the loss of the hinge itself."""
         evaluations = 0
         for tau in (*(t for t in _COOLING if t > self.smoothing), self.smoothing):
             last = tau == self.smoothing
@@ -124,7 +167,12 @@ class ImplicitSolver:
             found = stage._solve_smooth(problem, start)
             start, evaluations = found.W, evaluations + found.evaluations
         exact = rewritten_risk(data, Hinge(), found.W, mix)
-        return ImplicitResult(found.W, exact.value, exact.gradient, found.residual, evaluations)
+        return ImplicitResult(found.W, exact.value, found.residual, evaluations)
+
+
+def _compiled(loss: Loss, W: Float32Array) -> bool:
+    small = W[0].size <= _LARGEST_NEWTON
+    return small and isinstance(loss, Softmax) and compiled.available()
 
 
 @dataclass
@@ -169,7 +217,6 @@ class _Best:
     def __init__(self, start: Float32Array) -> None:
         self.W = start.copy()
         self.hint_loss = np.zeros(len(start))
-        self.hint_gradient = np.zeros_like(start)
         self.residual = np.full(len(start), np.inf)
         self.idle = np.zeros(len(start), np.intp)
 
@@ -180,12 +227,10 @@ class _Best:
         self.idle[which] = np.where(better, 0, self.idle[which] + 1)
         kept = which[better]
         self.W[kept], self.residual[kept] = W[better], residual[better]
-        self.hint_loss[kept], self.hint_gradient[kept] = risk.value[better], risk.gradient[better]
+        self.hint_loss[kept] = risk.value[better]
 
     def result(self, evaluations: int) -> ImplicitResult:
-        return ImplicitResult(
-            self.W, self.hint_loss, self.hint_gradient, self.residual, evaluations
-        )
+        return ImplicitResult(self.W, self.hint_loss, self.residual, evaluations)
 
 
 def _newton(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -> ImplicitResult:

@@ -10,7 +10,8 @@ in blocks whose logits stay in the cache. Two facts make the pass cheap and exac
   run over K - 1 classes, and the gradient of the class left out follows from the others, because
   the probabilities add up to one.
 
-Classes whose weight in the mix is zero are not read at all.
+Classes whose weight in the mix is zero are not read at all. With numba the part between the two
+products is compiled, and small passes are compiled whole.
 """
 
 from __future__ import annotations
@@ -20,12 +21,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from priorshift import compiled
 from priorshift.risk.data import RiskData
 from priorshift.risk.losses import Loss, Softmax
 from priorshift.typing import Float32Array, FloatArray
 
 _BLOCK_BYTES = 1 << 18
 _SMALLEST_BLOCK = 512
+# Passes whose weights are this few, or which take this few multiplications, are compiled whole:
+# in wider ones the BLAS is faster than our loops.
+_FEW_WEIGHTS = 512
+_SHORT_PASS = 3_000_000
 # exp() of a larger float32 argument comes near to overflow once K terms are added.
 _SAFE_EXPONENT = 60.0
 
@@ -60,6 +66,14 @@ def rewritten_risk(data: RiskData, loss: Loss, W: Float32Array, mix: FloatArray)
     >>> risk.value.round(4).tolist(), risk.gradient.tolist()
     ([0.6931], [[[-0.5], [0.5]]])
     """
+    if compiled_whole(data, loss, W):
+        from priorshift.compiled.steps import softmax_risk
+
+        return RiskValue(
+            *softmax_risk(
+                data.XT, data.shares, data.offsets, data.means, W, mix, data.largest_norm
+            )
+        )
     if isinstance(loss, Softmax):
         value, gradient = _softmax_pass(data, W, mix)
     else:
@@ -68,6 +82,14 @@ def rewritten_risk(data: RiskData, loss: Loss, W: Float32Array, mix: FloatArray)
     value -= np.einsum("nkd,kd->n", W, pull)
     gradient -= pull.astype(np.float32)
     return RiskValue(value, gradient)
+
+
+def compiled_whole(data: RiskData, loss: Loss, W: Float32Array) -> bool:
+    """Whether a whole pass over the data is best done by the compiled kernel."""
+    if not (isinstance(loss, Softmax) and compiled.available()):
+        return False
+    weights = W.size - W[:, 0].size
+    return weights <= _FEW_WEIGHTS or weights * data.XT.shape[1] <= _SHORT_PASS
 
 
 def _runs(data: RiskData, mix: FloatArray) -> Iterator[tuple[int, int]]:
@@ -100,14 +122,14 @@ def _softmax_pass(
     steepest = float(np.einsum("ij,ij->i", differences, differences).max()) ** 0.5
     safe = steepest * data.largest_norm < _SAFE_EXPONENT
     weights = data.sample_weights(mix)
+    weigh = _weigh_compiled if compiled.available() else _weigh_softmax
     value = np.zeros(n_learners)
     moments = np.zeros((rows, width), np.float32)
     for first, last in _runs(data, mix):
         for a, b in _blocks(first, last, rows):
             X = data.XT[:, a:b]
             logits = np.asarray(differences @ X, dtype=np.float32)
-            planes = logits.reshape(n_classes - 1, n_learners, b - a)
-            value += _weigh_softmax(planes, weights[a:b], safe)
+            weigh(logits, weights[a:b], safe, value)
             moments += logits @ X.T
     total = mix @ data.means
     gradient = np.empty_like(W)
@@ -117,11 +139,22 @@ def _softmax_pass(
     return value, gradient
 
 
-def _weigh_softmax(planes: Float32Array, weights: Float32Array, safe: bool) -> FloatArray:
-    """Turn logits (K - 1, N, m) into weighted probabilities in place.
+def _weigh_compiled(
+    logits: Float32Array, weights: Float32Array, safe: bool, value: FloatArray
+) -> None:
+    from priorshift.compiled.softmax import weigh_all
 
-    Return the weighted sum of ``log(1 + sum exp)`` for each learner.
+    weigh_all(logits, weights, safe, value)
+
+
+def _weigh_softmax(
+    logits: Float32Array, weights: Float32Array, safe: bool, value: FloatArray
+) -> None:
+    """Turn logits (R, m) into weighted probabilities in place.
+
+    Add the weighted sum of ``log(1 + sum exp)`` of each learner to ``value`` (N,).
     """
+    planes = logits.reshape(-1, len(value), logits.shape[1])
     if safe:
         np.exp(planes, out=planes)
         total = np.add.reduce(planes, axis=0)
@@ -138,7 +171,7 @@ def _weigh_softmax(planes: Float32Array, weights: Float32Array, safe: bool) -> F
     if shift is not None:
         total += shift
     planes *= scale
-    return np.asarray(total @ weights, dtype=np.float64)
+    value += total @ weights
 
 
 def _labelled_pass(

@@ -1,0 +1,59 @@
+"""A projected gradient step on the rewritten risk, for all base learners at once (equation 4)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from priorshift import compiled
+from priorshift.risk.ball import project_ball
+from priorshift.risk.data import RiskData
+from priorshift.risk.kernel import compiled_whole, rewritten_risk
+from priorshift.risk.losses import Loss
+from priorshift.typing import Float32Array, FloatArray
+
+
+def descend(
+    W: Float32Array, gradient: Float32Array, steps: FloatArray, radius: float
+) -> Float32Array:
+    r"""Return :math:`\Pi_W[w_i - \eta_i g_i]` for every base learner (N, K, d).
+
+    Examples
+    --------
+    >>> descend(np.ones((1, 1, 2), np.float32), np.ones((1, 1, 2), np.float32), np.ones(1), 1.0)
+    array([[[0., 0.]]], dtype=float32)
+    """
+    if compiled.available():
+        from priorshift.compiled import steps as kernels
+
+        return np.asarray(kernels.descend(W, gradient, steps, radius))
+    return project_ball(W - steps.astype(np.float32)[:, None, None] * gradient, radius)
+
+
+def gradient_step(
+    data: RiskData,
+    loss: Loss,
+    W: Float32Array,
+    mix: FloatArray,
+    steps: FloatArray,
+    radius: float,
+) -> tuple[FloatArray, Float32Array]:
+    r"""Risks (N,) of the models, and :math:`\Pi_W[w_i - \eta_i \nabla \hat R(w_i)]` (N, K, d).
+
+    Examples
+    --------
+    >>> from priorshift.risk.losses import Softmax
+    >>> data = RiskData.of(np.array([[1.0], [-1.0]]), np.array([0, 1]), n_classes=2)
+    >>> W = np.zeros((1, 2, 1), np.float32)
+    >>> risks, W = gradient_step(data, Softmax(), W, np.full(2, 0.5), np.array([0.5]), 5.0)
+    >>> risks.round(4).tolist(), W.ravel().tolist()
+    ([0.6931], [0.25, -0.25])
+    """
+    if compiled_whole(data, loss, W):
+        from priorshift.compiled.steps import risk_step
+
+        value, new = risk_step(
+            data.XT, data.shares, data.offsets, data.means, W, mix, data.largest_norm, steps, radius
+        )
+        return value, new
+    risk = rewritten_risk(data, loss, W, mix)
+    return risk.value, descend(W, risk.gradient, steps, radius)
