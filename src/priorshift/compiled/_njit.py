@@ -3,27 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numba
 
 # Inputs are checked before they come here, so there is no NaN and no infinity to be careful with.
-_TRUSTING = {"contract", "arcp", "nsz", "nnan", "ninf"}
+# Reciprocals ("arcp") are not allowed: vectors would use an estimate, single numbers a division.
+_TRUSTING = {"contract", "nsz", "nnan", "ninf"}
+
+
+@cache
+def _stamp() -> str:
+    """A digest of all sources here: compiled code contains code of other files, too."""
+    digest = sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _compile(function: Callable[..., Any], flags: set[str]) -> Any:
     settings: dict[str, Any] = {"nogil": True, "fastmath": flags, "error_model": "numpy"}
     try:
-        return numba.njit(cache=True, **settings)(function)
-    except RuntimeError:  # no folder to keep compiled code in: compile once in every process
-        return numba.njit(**settings)(function)
-
-
-def fast(function: Callable[..., Any]) -> Any:
-    """Compile; sums may be taken in any order, so that they become vectors."""
-    return _compile(function, {*_TRUSTING, "reassoc"})
+        compiled = numba.njit(cache=True, **settings)(function)
+        # numba looks at the function's own file only to tell whether kept code is still right.
+        compiled._cache._cache_file._source_stamp = _stamp()
+    except (RuntimeError, AttributeError):  # nowhere to keep it safely: compile in every process
+        compiled = numba.njit(**settings)(function)
+    return compiled
 
 
 def exact(function: Callable[..., Any]) -> Any:
     """Compile; every operation in the order that is written."""
     return _compile(function, _TRUSTING)
+
+
+def summing(function: Callable[..., Any]) -> Any:
+    """Compile a function whose loops only sum: in any order, so that they become vectors.
+
+    Loops that store must not be compiled like this. They are checked for overlap when they run, and
+    that check looks at addresses: arrays that lie close together are then computed one by one, in
+    another order than as vectors, and two runs would differ in the last bit.
+    """
+    return _compile(function, {*_TRUSTING, "reassoc"})

@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import int32, types
 from numba.extending import intrinsic
 
-from priorshift.compiled._njit import exact, fast
+from priorshift.compiled._njit import exact, summing
 
 _f = np.float32
 _LOG2_E = _f(1.4426950408889634)
@@ -69,7 +69,7 @@ def exp32(x: Any) -> Any:
     return y * _bits_to_float(int32((power + int32(127)) << int32(23)))
 
 
-@fast
+@exact
 def log32(x: Any) -> Any:
     """Return ``log(x)`` for a normal, positive ``x``.
 
@@ -97,3 +97,18 @@ def log32(x: Any) -> Any:
     y = y + whole * _LN2_LOW
     y = y - _f(0.5) * square
     return m + y + whole * _LN2_HIGH
+
+
+@summing
+def dot(x: Any, y: Any, m: int) -> Any:
+    """Sum of the products of the first ``m`` entries.
+
+    Examples
+    --------
+    >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]), 2)
+    11.0
+    """
+    total = x[0] * y[0]
+    for s in range(1, m):
+        total += x[s] * y[s]
+    return total

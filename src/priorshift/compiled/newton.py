@@ -19,16 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from priorshift.compiled._njit import fast
+from priorshift.compiled._njit import exact, summing
+from priorshift.compiled.maths import dot
 from priorshift.compiled.softmax import logits, softmax_pass_by_class, weigh
-from priorshift.compiled.tridiagonal import reflect, reflect_back, shifted_solve, tridiagonal
+from priorshift.compiled.tridiagonal import accumulate, shifted_solve, tridiagonal
 
 _f = np.float32
 _PATIENCE = 10
 _STALE = 6
 
 
-@fast
+@exact
 def implicit_step(
     X: Any,
     shares: Any,
@@ -69,47 +70,52 @@ def implicit_step(
     for k in range(n_classes):
         wanted[k] = hint[k] != 0.0 or mix[k] != 0.0
 
-    potential = np.zeros((n_learners, n_classes))
-    moments = np.zeros((n_learners, n_classes, others, width), np.float32)
-    risk, value = np.zeros(n_learners), np.zeros(n_learners)
-    gradient = np.zeros((n_learners, others, width))
-    residual = np.full(n_learners, np.inf)
-    best_residual = np.full(n_learners, np.inf)
-    best_risk = np.zeros(n_learners)
+    value, gradient = np.zeros(n_learners), np.zeros((n_learners, others, width))
+    residual, idle = np.full(n_learners, np.inf), np.zeros(n_learners, np.int64)
+    best = np.full(n_learners, np.inf)
     best_theta, best_mean = theta.copy(), mean.copy()
-    best_potential, best_moments = potential.copy(), moments.copy()
-    idle = np.zeros(n_learners, np.int64)
+    best_risk, best_sums = np.zeros(n_learners), np.zeros((n_learners, n_classes))
+    best_moments = np.zeros((n_learners, n_classes, others, width), np.float32)
     size = others * width
-    curve, diagonal, beside = np.empty((size, size)), np.empty(size), np.empty(size)
-    active = np.arange(n_learners)
-    n_active = n_learners
-    evaluations = n_active
-
-    _evaluate(
-        X, shares, offsets, means, largest_norm, B, hint, wanted, theta, mean, target, target_mean,
-        steps, active, n_active, potential, moments, risk, value, gradient,
-    )  # fmt: skip
-    new_theta, new_mean = theta.copy(), mean.copy()
-    old_value = value.copy()
-    rising = np.empty(n_learners, np.int64)
-    for step in range(max_steps):
+    basis, diagonal, beside = np.empty((size, size)), np.empty(size), np.empty(size)
+    new_theta, new_mean, old_value = theta.copy(), mean.copy(), value.copy()
+    active, trying = np.arange(n_learners), np.arange(n_learners)
+    n_active, n_trying = n_learners, n_learners
+    evaluations = 0
+    for step in range(max_steps + 1):
+        # Evaluate the new points; where the objective has risen, go part of the way only.
+        for _ in range(20):
+            evaluations += n_trying
+            _evaluate(
+                X, shares, offsets, means, largest_norm, B, hint, wanted, new_theta, new_mean,
+                target, target_mean, steps, radius, trying, n_trying, value, gradient, residual,
+                idle, best, best_theta, best_mean, best_risk, best_sums, best_moments,
+            )  # fmt: skip
+            if step == 0:
+                break
+            n_rising = 0
+            for place in range(n_trying):
+                i = trying[place]
+                if value[i] > old_value[i] + 1e-6 * (1.0 + abs(old_value[i])):
+                    trying[n_rising] = i
+                    n_rising += 1
+                    for c in range(others):
+                        for j in range(width):
+                            new_theta[i, c, j] += 0.75 * (theta[i, c, j] - new_theta[i, c, j])
+                    for j in range(width):
+                        new_mean[i, j] += 0.75 * (mean[i, j] - new_mean[i, j])
+            n_trying = n_rising
+            if n_trying == 0:
+                break
         kept = 0
         for place in range(n_active):
             i = active[place]
-            residual[i] = _residual(
-                theta[i], mean[i], gradient[i], target_mean[i], steps[i], n_classes, radius
-            )
-            if residual[i] < best_residual[i]:
-                best_residual[i], best_risk[i], idle[i] = residual[i], risk[i], 0
-                best_theta[i], best_mean[i] = theta[i], mean[i]
-                best_potential[i], best_moments[i] = potential[i], moments[i]
-            else:
-                idle[i] += 1
+            theta[i], mean[i], old_value[i] = new_theta[i], new_mean[i], value[i]
             if residual[i] > tolerance and idle[i] < _PATIENCE:
                 active[kept] = i
                 kept += 1
         n_active = kept
-        if n_active == 0:
+        if n_active == 0 or step == max_steps:
             break
         if step % _STALE == 0:
             longest = active[0]
@@ -118,53 +124,22 @@ def implicit_step(
                     longest = active[place]
             curve = _curvature(part, part_shares, part_offsets, hint, B, theta[longest])
             tridiagonal(curve, diagonal, beside)
+            accumulate(curve, basis)
         for place in range(n_active):
             i = active[place]
+            trying[place] = i
             _minimise_in_ball(
-                curve, diagonal, beside, theta[i], mean[i], gradient[i], target_mean[i], steps[i],
+                basis, diagonal, beside, theta[i], mean[i], gradient[i], target_mean[i], steps[i],
                 n_classes, radius, new_theta[i], new_mean[i],
             )  # fmt: skip
-            rising[place] = i
-            old_value[i] = value[i]
-        # Go there, or part of the way where the objective would rise.
-        n_rising, share = n_active, 1.0
-        for _ in range(20):
-            for place in range(n_rising):
-                i = rising[place]
-                if share < 1.0:  # new = old + share (new - old), a quarter of the last try
-                    for c in range(others):
-                        for j in range(width):
-                            new_theta[i, c, j] += 0.75 * (theta[i, c, j] - new_theta[i, c, j])
-                    for j in range(width):
-                        new_mean[i, j] += 0.75 * (mean[i, j] - new_mean[i, j])
-            evaluations += n_rising
-            _evaluate(
-                X, shares, offsets, means, largest_norm, B, hint, wanted, new_theta, new_mean,
-                target, target_mean, steps, rising, n_rising, potential, moments, risk, value,
-                gradient,
-            )  # fmt: skip
-            still = 0
-            for place in range(n_rising):
-                i = rising[place]
-                if value[i] > old_value[i] + 1e-6 * (1.0 + abs(old_value[i])):
-                    rising[still] = i
-                    still += 1
-            n_rising = still
-            share *= 0.25
-            if n_rising == 0:
-                break
-        for place in range(n_active):
-            i = active[place]
-            theta[i], mean[i] = new_theta[i], new_mean[i]
+        n_trying = n_active
 
     W = _join(best_theta, best_mean, Q)
-    risk_value, risk_gradient = _under(
-        mix, means, B, best_theta, best_potential, best_moments, n_classes
-    )
-    return W, best_risk, risk_value, risk_gradient, best_residual, evaluations
+    risk, risk_gradient = _under(mix, means, B, best_theta, best_sums, best_moments, n_classes)
+    return W, best_risk, risk, risk_gradient, best, evaluations
 
 
-@fast
+@exact
 def helmert(n: int) -> Any:
     """Orthonormal columns (n, n - 1), all orthogonal to the vector of ones.
 
@@ -183,7 +158,7 @@ def helmert(n: int) -> Any:
     return Q
 
 
-@fast
+@exact
 def _split(W: Any, Q: Any, theta: Any, mean: Any) -> None:
     """``theta = Q' W`` and the mean over classes, for every model."""
     n_learners, n_classes, width = W.shape
@@ -200,7 +175,7 @@ def _split(W: Any, Q: Any, theta: Any, mean: Any) -> None:
                 theta[i, c, j] = total
 
 
-@fast
+@exact
 def _join(theta: Any, mean: Any, Q: Any) -> Any:
     """``W = Q theta + 1 m'``."""
     n_learners, others, width = theta.shape
@@ -215,7 +190,7 @@ def _join(theta: Any, mean: Any, Q: Any) -> Any:
     return W
 
 
-@fast
+@exact
 def _square(theta: Any, mean: Any, n_classes: int) -> float:
     """Squared norm of ``Q theta + 1 m'``."""
     total = 0.0
@@ -227,7 +202,7 @@ def _square(theta: Any, mean: Any, n_classes: int) -> float:
     return total
 
 
-@fast
+@exact
 def _into_ball(theta: Any, mean: Any, n_classes: int, radius: float) -> None:
     norm = np.sqrt(_square(theta, mean, n_classes))
     if norm > radius:
@@ -238,59 +213,70 @@ def _into_ball(theta: Any, mean: Any, n_classes: int, radius: float) -> None:
             mean[j] *= radius / norm
 
 
-@fast
+@exact
 def _evaluate(
     X: Any, shares: Any, offsets: Any, means: Any, largest_norm: float, B: Any, hint: Any,
-    wanted: Any, theta: Any, mean: Any, target: Any, target_mean: Any, steps: Any, which: Any,
-    number: int, potential: Any, moments: Any, risk: Any, value: Any, gradient: Any,
+    wanted: Any, theta: Any, mean: Any, target: Any, target_mean: Any, steps: Any, radius: float,
+    which: Any, number: int, value: Any, gradient: Any, residual: Any, idle: Any, best: Any,
+    best_theta: Any, best_mean: Any, best_risk: Any, best_sums: Any, best_moments: Any,
 ) -> None:  # fmt: skip
-    """Class-wise risks, the objective and its gradient in theta, for the learners ``which``."""
+    """Objective, gradient in theta and residual of the learners ``which``; keep the best points."""
     others, width = theta.shape[1], theta.shape[2]
+    n_classes = others + 1
     D = np.empty((others * number, width), np.float32)
     safe = _fill(D, B, theta, which, number) * largest_norm < 60.0
-    sums, products = softmax_pass_by_class(X, shares, offsets, wanted, D, number, safe)
-    outer = np.empty((others, width))
+    sums, moments = softmax_pass_by_class(X, shares, offsets, wanted, D, number, safe)
+    outer = np.zeros((others * number, width), np.float32)
+    flat = outer.ravel()
+    for k in range(n_classes):
+        if hint[k] != 0.0:
+            weight, moment = _f(hint[k]), moments[k].ravel()
+            for r in range(len(flat)):
+                flat[r] += weight * moment[r]
     for place in range(number):
         i = which[place]
-        risk[i] = 0.0
-        for k in range(others + 1):
-            if wanted[k]:
-                potential[i, k] = sums[k, place]
-                risk[i] += hint[k] * sums[k, place]
+        risk = 0.0
+        for k in range(n_classes):
+            risk += hint[k] * sums[k, place]
         for c in range(others):
-            row = outer[c]
-            pull = means[c + 1]
-            difference = D[c * number + place]
+            row, difference = outer[c * number + place], D[c * number + place]
+            pull, weight = means[c + 1], hint[c + 1]
+            linear = 0.0
             for j in range(width):
-                row[j] = -hint[c + 1] * pull[j]
-            total = 0.0
+                linear += pull[j] * difference[j]
             for j in range(width):
-                total += row[j] * difference[j]
-            risk[i] += total
-            for k in range(others + 1):
-                if wanted[k]:
-                    moment, kept = products[k, c * number + place], moments[i, k, c]
-                    for j in range(width):
-                        kept[j] = moment[j]
-                        row[j] += hint[k] * moment[j]
-        away = 0.0
+                row[j] -= weight * pull[j]
+            risk -= weight * linear
+        away, inverse = 0.0, 1.0 / steps[i]
         for j in range(width):
             gap = mean[i, j] - target_mean[i, j]
-            away += (others + 1) * gap * gap
+            away += n_classes * gap * gap
         for c in range(others):
             own, aim, slope = theta[i, c], target[i, c], gradient[i, c]
             for j in range(width):
                 gap = own[j] - aim[j]
                 away += gap * gap
-                slope[j] = gap / steps[i]
+            for j in range(width):
+                slope[j] = (own[j] - aim[j]) * inverse
             for k in range(others):
-                row = outer[k]
+                row, turn = outer[k * number + place], B[k, c]
                 for j in range(width):
-                    slope[j] += B[k, c] * row[j]
-        value[i] = risk[i] + 0.5 * away / steps[i]
+                    slope[j] += turn * row[j]
+        value[i] = risk + 0.5 * away * inverse
+        residual[i] = _residual(
+            theta[i], mean[i], gradient[i], target_mean[i], steps[i], n_classes, radius
+        )
+        idle[i] += 1
+        if residual[i] < best[i]:
+            best[i], best_risk[i], idle[i] = residual[i], risk, 0
+            best_theta[i], best_mean[i] = theta[i], mean[i]
+            for k in range(n_classes):
+                best_sums[i, k] = sums[k, place]
+                for c in range(others):
+                    best_moments[i, k, c] = moments[k, c * number + place]
 
 
-@fast
+@exact
 def _fill(D: Any, B: Any, theta: Any, which: Any, number: int) -> float:
     """Differences with class 0 of the models ``which``; return the longest norm."""
     others, width = theta.shape[1], theta.shape[2]
@@ -308,7 +294,7 @@ def _fill(D: Any, B: Any, theta: Any, which: Any, number: int) -> float:
     return np.sqrt(longest)
 
 
-@fast
+@exact
 def _residual(
     theta: Any, mean: Any, gradient: Any, target_mean: Any, step: float, n_classes: int,
     radius: float,
@@ -336,7 +322,7 @@ def _residual(
     return np.sqrt(total) / scale
 
 
-@fast
+@exact
 def _curvature(part: Any, shares: Any, offsets: Any, hint: Any, B: Any, theta: Any) -> Any:
     """Hessian of H in theta at one model, measured on ``part`` (d, m)."""
     n = part.shape[1]
@@ -374,7 +360,7 @@ def _curvature(part: Any, shares: Any, offsets: Any, hint: Any, B: Any, theta: A
     return _to_theta(sums, B)
 
 
-@fast
+@summing
 def _add_outer(X: Any, a: int, m: int, weights: Any, scaled: Any, sums: Any) -> None:
     """Add ``sum_s w_s x_s x_s'`` (lower triangle) to ``sums`` (d, d)."""
     width = sums.shape[0]
@@ -406,7 +392,7 @@ def _add_outer(X: Any, a: int, m: int, weights: Any, scaled: Any, sums: Any) -> 
             j += 1
 
 
-@fast
+@exact
 def _to_theta(sums: Any, B: Any) -> Any:
     """Turn class pairs in differences into the full Hessian in theta: ``B' S B`` by feature."""
     width = sums.shape[1]
@@ -437,9 +423,9 @@ def _to_theta(sums: Any, B: Any) -> Any:
     return curve
 
 
-@fast
+@exact
 def _minimise_in_ball(
-    curve: Any, diagonal: Any, beside: Any, theta: Any, mean: Any, gradient: Any,
+    basis: Any, diagonal: Any, beside: Any, theta: Any, mean: Any, gradient: Any,
     target_mean: Any, step: float, n_classes: int, radius: float, new_theta: Any, new_mean: Any,
 ) -> None:  # fmt: skip
     """Minimise the quadratic model over the ball; its multiplier by Newton on ``1 / ||w||``.
@@ -449,7 +435,7 @@ def _minimise_in_ball(
     """
     size = theta.size
     inverse = 1.0 / step
-    point, slope = theta.ravel().copy(), gradient.ravel().copy()
+    point, slope = theta.ravel(), gradient.ravel()
     multiplier = 0.0
     for r in range(size):
         multiplier -= point[r] * slope[r]
@@ -462,15 +448,18 @@ def _minimise_in_ball(
         multiplier = max(multiplier / (radius * radius), 0.0)
     else:
         multiplier = 0.0
-    reflect(curve, point)
-    reflect(curve, slope)
-    b, v, falls = np.empty(size), np.empty(size), np.empty(size)
+    b, v, falls = np.zeros(size), np.zeros(size), np.zeros(size)
     for r in range(size):
-        b[r] = (diagonal[r] + inverse) * point[r] - slope[r]
-        if r > 0:
-            b[r] += beside[r] * point[r - 1]
-        if r + 1 < size:
-            b[r] += beside[r + 1] * point[r + 1]
+        row, u, g = basis[r], point[r], slope[r]
+        for e in range(size):
+            v[e] += row[e] * u
+            b[e] += row[e] * (inverse * u - g)
+    for e in range(size):
+        b[e] += diagonal[e] * v[e]
+        if e > 0:
+            b[e] += beside[e] * v[e - 1]
+        if e + 1 < size:
+            b[e] += beside[e + 1] * v[e + 1]
     length, shrink = 0.0, 1.0
     for _ in range(20):
         shrink = 1.0 / (1.0 + step * multiplier)
@@ -492,15 +481,14 @@ def _minimise_in_ball(
     scale = 1.0
     if multiplier > 0.0 or length > radius:  # where the ball holds it back, on the sphere exactly
         scale = radius / max(length, 1e-30)
-    reflect_back(curve, v)
     flat = new_theta.ravel()
     for r in range(size):
-        flat[r] = scale * v[r]
+        flat[r] = scale * dot(basis[r], v, size)
     for j in range(len(mean)):
         new_mean[j] = scale * shrink * target_mean[j]
 
 
-@fast
+@exact
 def _under(
     mix: Any, means: Any, B: Any, theta: Any, potential: Any, moments: Any, n_classes: int
 ) -> Any:

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from priorshift.compiled._njit import fast
-from priorshift.compiled.maths import exp32, log32
+from priorshift.compiled._njit import exact, summing
+from priorshift.compiled.maths import dot, exp32, log32
 
 _f = np.float32
 _BLOCK_FLOATS = 12288
 
 
-@fast
+@exact
 def softmax_pass(
     X: Any,
     weights: Any,
@@ -48,7 +48,7 @@ def softmax_pass(
         a += m
 
 
-@fast
+@exact
 def logits(D: Any, X: Any, a: int, m: int, Z: Any) -> None:
     """``Z[:, :m] = D @ X[:, a:a + m]``, six features at a time."""
     rows, width = D.shape
@@ -73,18 +73,13 @@ def logits(D: Any, X: Any, a: int, m: int, Z: Any) -> None:
             x0, x1, x2 = X[j, a : a + m], X[j + 1, a : a + m], X[j + 2, a : a + m]
             x3, x4, x5 = X[j + 3, a : a + m], X[j + 4, a : a + m], X[j + 5, a : a + m]
             for s in range(m):
-                z[s] += (
-                    u0 * x0[s]
-                    + u1 * x1[s]
-                    + u2 * x2[s]
-                    + u3 * x3[s]
-                    + u4 * x4[s]
-                    + u5 * x5[s]
-                )
+                z[s] += u0 * x0[s] + u1 * x1[s] + u2 * x2[s] + u3 * x3[s] + u4 * x4[s] + u5 * x5[s]
 
 
-@fast
-def _exponentials(Z: Any, n_learners: int, i: int, m: int, safe: bool, top: Any, total: Any) -> None:
+@exact
+def _exponentials(
+    Z: Any, n_learners: int, i: int, m: int, safe: bool, top: Any, total: Any
+) -> None:
     """Exponentials of learner i's logits in place, less ``top``; their sums into ``total``."""
     classes = Z.shape[0] // n_learners
     if safe:
@@ -111,26 +106,27 @@ def _exponentials(Z: Any, n_learners: int, i: int, m: int, safe: bool, top: Any,
             total[s] += e
 
 
-@fast
+@exact
 def weigh(
     Z: Any, n_learners: int, weights: Any, m: int, safe: bool, top: Any, total: Any, value: Any
 ) -> None:
     """Turn logits into weighted probabilities, and add the weighted log-sum-exps to ``value``."""
     classes = Z.shape[0] // n_learners
+    logs = np.empty(m, np.float32)
     for i in range(n_learners):
         _exponentials(Z, n_learners, i, m, safe, top, total)
-        sum_of_logs = _f(0.0)
         for s in range(m):
-            sum_of_logs += weights[s] * (log32(total[s]) + top[s])
+            logs[s] = log32(total[s]) + top[s]
+        value[i] += dot(weights, logs, m)
+        for s in range(m):
             total[s] = weights[s] / total[s]
-        value[i] += sum_of_logs
         for k in range(classes):
             z = Z[k * n_learners + i]
             for s in range(m):
                 z[s] *= total[s]
 
 
-@fast
+@exact
 def softmax_pass_by_class(
     X: Any, shares: Any, offsets: Any, wanted: Any, D: Any, n_learners: int, safe: bool
 ) -> Any:
@@ -178,10 +174,8 @@ def softmax_pass_by_class(
     return values, moments
 
 
-@fast
-def _sum_segments(
-    logs: Any, offsets: Any, label: int, a: int, m: int, i: int, values: Any
-) -> None:
+@summing
+def _sum_segments(logs: Any, offsets: Any, label: int, a: int, m: int, i: int, values: Any) -> None:
     """Add the logs of the samples ``a:a + m`` to the values of their classes."""
     k, done = label, 0
     while done < m:
@@ -194,7 +188,7 @@ def _sum_segments(
         k += 1
 
 
-@fast
+@exact
 def weigh_all(Z: Any, weights: Any, safe: bool, value: Any) -> None:
     """``weigh`` for logits (R, m) of any length, in one piece."""
     m = Z.shape[1]
@@ -202,7 +196,7 @@ def weigh_all(Z: Any, weights: Any, safe: bool, value: Any) -> None:
     weigh(Z, len(value), weights, m, safe, top, total, value)
 
 
-@fast
+@summing
 def _add_moments(Z: Any, first: int, X: Any, a: int, m: int, moments: Any) -> None:
     """``moments += Z[:, first:first + m] @ X[:, a:a + m].T``: two rows, four features at a time."""
     rows, width = moments.shape

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from priorshift.compiled._njit import exact, fast
+from priorshift.compiled._njit import exact
 from priorshift.compiled.softmax import softmax_pass
 
 _f = np.float32
 
 
-@fast
+@exact
 def differences(W: Any, D: Any) -> float:
     """Fill ``D`` (R, d) with the rows of ``W`` (N, K, d) minus class 0; return the longest norm."""
     n_learners, n_classes, width = W.shape
@@ -28,7 +28,7 @@ def differences(W: Any, D: Any) -> float:
     return np.sqrt(longest)
 
 
-@fast
+@exact
 def softmax_risk(
     X: Any, shares: Any, offsets: Any, means: Any, W: Any, mix: Any, largest_norm: float
 ) -> Any:
@@ -62,7 +62,7 @@ def softmax_risk(
     return value, gradient
 
 
-@fast
+@exact
 def _assemble(moments: Any, means: Any, mix: Any, W: Any, gradient: Any, value: Any) -> None:
     """Add the linear part, and the class left out: its gradient is the total less the others'."""
     n_learners, n_classes, width = W.shape
@@ -84,7 +84,7 @@ def _assemble(moments: Any, means: Any, mix: Any, W: Any, gradient: Any, value: 
             gradient[i, 0, j] = rest - pull
 
 
-@fast
+@exact
 def descend(W: Any, gradient: Any, steps: Any, radius: float) -> Any:
     """Return ``Pi_W[w - eta g]`` for every base learner (equation 4)."""
     n_learners, n_classes, width = W.shape
@@ -106,7 +106,7 @@ def descend(W: Any, gradient: Any, steps: Any, radius: float) -> Any:
     return new
 
 
-@fast
+@exact
 def risk_step(
     X: Any,
     shares: Any,

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from priorshift.compiled._njit import fast
+from priorshift.compiled._njit import exact
+from priorshift.compiled.maths import dot
 
 
-@fast
+@exact
 def tridiagonal(A: Any, diagonal: Any, beside: Any) -> None:
     """Reduce ``A`` (n, n) by Householder reflections to a diagonal and its neighbours.
 
@@ -33,9 +34,7 @@ def tridiagonal(A: Any, diagonal: Any, beside: Any) -> None:
     for r in range(n - 1, 0, -1):
         row = A[r]
         diagonal[r] = row[r]
-        square = 0.0
-        for s in range(r):
-            square += row[s] * row[s]
+        square = dot(row, row, r)
         norm = np.sqrt(square)
         # Reflect the first r entries of row r to (0, ..., 0, beside).
         beside[r] = norm if row[r - 1] < 0.0 else -norm
@@ -45,23 +44,16 @@ def tridiagonal(A: Any, diagonal: Any, beside: Any) -> None:
                 row[s] = 0.0
             continue
         row[r - 1] -= beside[r]
-        square = 0.0
-        for s in range(r):
-            square += row[s] * row[s]
+        square = dot(row, row, r)
         scale = 1.0 / np.sqrt(square)
         for s in range(r):
             row[s] *= scale
         # A <- (1 - 2 u u') A (1 - 2 u u') on the first r rows and columns.
-        dot = 0.0
         for i in range(r):
-            total = 0.0
-            other = A[i]
-            for s in range(r):
-                total += other[s] * row[s]
-            p[i] = total
-            dot += total * row[i]
+            p[i] = dot(A[i], row, r)
+        along = dot(p, row, r)
         for i in range(r):
-            p[i] = 2.0 * (p[i] - dot * row[i])
+            p[i] = 2.0 * (p[i] - along * row[i])
         for i in range(r):
             other = A[i]
             u, q = row[i], p[i]
@@ -71,33 +63,41 @@ def tridiagonal(A: Any, diagonal: Any, beside: Any) -> None:
     beside[0] = 0.0
 
 
-@fast
-def reflect(A: Any, x: Any) -> None:
-    """Take ``x`` into the basis of the tridiagonal matrix, in place."""
-    for r in range(A.shape[0] - 1, 0, -1):
-        row = A[r]
-        dot = 0.0
+@exact
+def accumulate(A: Any, basis: Any) -> None:
+    """Write the orthogonal matrix P with ``P T P' = A`` out, from the rows ``tridiagonal`` left.
+
+    Examples
+    --------
+    >>> A = np.array([[2.0, 0.5, 1.0], [0.5, 2.0, 0.0], [1.0, 0.0, 3.0]])
+    >>> d, e, P, rows = np.zeros(3), np.zeros(3), np.zeros((3, 3)), A.copy()
+    >>> tridiagonal(rows, d, e)
+    >>> accumulate(rows, P)
+    >>> T = np.diag(d) + np.diag(e[1:], 1) + np.diag(e[1:], -1)
+    >>> bool(np.allclose(P @ T @ P.T, A))
+    True
+    """
+    n = A.shape[0]
+    for r in range(n):
+        for s in range(n):
+            basis[r, s] = 1.0 if r == s else 0.0
+    # Reflection r leaves what lies behind r alone, so the last ones, which are short, come first.
+    dots = np.empty(n)
+    for r in range(1, n):
+        u = A[r]
         for s in range(r):
-            dot += row[s] * x[s]
-        dot *= 2.0
-        for s in range(r):
-            x[s] -= dot * row[s]
+            dots[s] = 0.0
+        for i in range(r):
+            row, weight = basis[i], 2.0 * u[i]
+            for s in range(r):
+                dots[s] += weight * row[s]
+        for i in range(r):
+            row, weight = basis[i], u[i]
+            for s in range(r):
+                row[s] -= weight * dots[s]
 
 
-@fast
-def reflect_back(A: Any, x: Any) -> None:
-    """Take ``x`` back from the basis of the tridiagonal matrix, in place."""
-    for r in range(1, A.shape[0]):
-        row = A[r]
-        dot = 0.0
-        for s in range(r):
-            dot += row[s] * x[s]
-        dot *= 2.0
-        for s in range(r):
-            x[s] -= dot * row[s]
-
-
-@fast
+@exact
 def shifted_solve(diagonal: Any, beside: Any, shift: float, b: Any, x: Any) -> None:
     """Solve ``(T + shift) x = b`` for a positive definite ``T + shift``.
 

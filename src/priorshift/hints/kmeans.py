@@ -71,12 +71,13 @@ class OnlineKMeans(Hint):
         self, source: Source, state: KMeansState, batch: Batch, estimate: FloatArray
     ) -> KMeansState:
         """Fill an empty prototype, else move the nearest."""
-        mean = batch.features.mean(axis=0)
-        if (state.counts == 0).any():
+        mean = np.add.reduce(batch.features, axis=0) / len(batch.features)
+        if not np.logical_and.reduce(state.counts):
             nearest = int(np.argmin(state.counts > 0))
         else:
             # The batch's spread is the same for every prototype, so its mean decides.
-            nearest = int(((state.centres - mean) ** 2).sum(axis=1).argmin())
+            gaps = state.centres - mean
+            nearest = int(np.einsum("ij,ij->i", gaps, gaps).argmin())
         centres, priors, counts = state.centres.copy(), state.priors.copy(), state.counts.copy()
         counts[nearest] += 1
         first = counts[nearest] == 1

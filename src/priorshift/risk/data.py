@@ -68,7 +68,7 @@ class RiskData:
     def means(self) -> FloatArray:
         """Mean feature vector of each class (K, d): the linear part of every class-wise risk."""
         sums = np.add.reduceat(self.XT, self.offsets[:-1], axis=1, dtype=np.float64)
-        means: FloatArray = (sums / self.counts).T
+        means: FloatArray = np.ascontiguousarray((sums / self.counts).T)
         return means
 
     @cached_property

@@ -37,8 +37,8 @@ _LOG = logging.getLogger(__name__)
 class ImplicitResult(NamedTuple):
     """Solution of the implicit update.
 
-    ``hint_loss`` is H there; ``evaluations`` counts gradient evaluations of one base learner, summed
-    over base learners. ``risk`` is the risk under another mix where that came for free.
+    ``hint_loss`` is H there; ``evaluations`` counts gradient evaluations of one base learner,
+    summed over base learners. ``risk`` is the risk under another mix where that came for free.
     """
 
     W: Float32Array
@@ -99,8 +99,8 @@ class ImplicitSolver:
             found = self._solve_hinge(data, centre, start, steps, mix, radius)
         else:
             found = self._solve_smooth(_Problem(data, loss, centre, steps, mix, radius), start)
-        missed = found.residual > self.tolerance
-        if missed.any():
+        if found.residual.max() > self.tolerance:
+            missed = found.residual > self.tolerance
             _LOG.info(
                 "implicit step: %d of %d base learners stopped at residuals up to %.1e, not %.1e",
                 missed.sum(),
