@@ -22,7 +22,9 @@ _LOG2_E = _f(1.4426950408889634)
 _LN2_HIGH, _LN2_LOW = _f(0.693359375), _f(-2.1219444e-4)
 # Adding this number rounds to the nearest whole one, and leaves that in the lowest bits.
 _ROUNDER = _f(12582912.0)
-_SMALLEST = _f(-87.0)
+# Smaller exponentials would become subnormal once they are weighed, and those are slow; next to
+# the largest term of a softmax, which is one, they are nothing.
+_SMALLEST = _f(-60.0)
 
 
 @intrinsic
@@ -47,7 +49,7 @@ def _float_to_bits(context: Any, number: Any) -> Any:
 
 @exact
 def exp32(x: Any) -> Any:
-    """Return ``exp(x)``; below -87 it stays at ``exp(-87)``.
+    """Return ``exp(x)``; below -60 it stays at ``exp(-60)``.
 
     Examples
     --------
