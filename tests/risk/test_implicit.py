@@ -121,16 +121,15 @@ def test_against_scipy(reference, path, radius, bound):
     assert any(touching) == bound  # both kinds of solution are really met
 
 
-def test_hint_loss_and_gradient_are_those_of_the_solution(reference, path):
+def test_hint_loss_is_that_of_the_solution(reference, path):
     problem = Problem(reference, 3.0, seed=3)
     centre = problem.points(4)
     found = problem.solve(centre)
     for i in range(4):
-        value, gradient = reference.value_and_gradient(
+        value, _ = reference.value_and_gradient(
             "softmax", problem.X, problem.y, found.W[i].astype(np.float64), MIX
         )
         assert found.hint_loss[i] == pytest.approx(value, abs=1e-5)
-        np.testing.assert_allclose(found.hint_gradient[i], gradient, atol=1e-5)
 
 
 @pytest.mark.parametrize("radius", [0.7, 3.0, 30.0])
