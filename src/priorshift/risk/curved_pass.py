@@ -154,7 +154,8 @@ def curved_pass(
     steepest = float(np.einsum("ij,ij->i", differences, differences).max()) ** 0.5
     safe = steepest * data.largest_norm + margin / tau < _SAFE_EXPONENT
     part, stride = _all_rows(data, weights, len(differences))
-    weigh = _weigh_compiled if compiled.available() else _weigh_softmax
+    # The compiled kernel is slow where most exponents underflow, as they do for the hinge.
+    weigh = _weigh_compiled if safe and compiled.available() else _weigh_softmax
     value = np.zeros(len(W))
     moments = np.zeros_like(differences)
     kept = np.empty((data.n_classes - 1, len(W), len(part.columns)), np.float32)
