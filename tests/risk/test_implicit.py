@@ -69,10 +69,10 @@ class Problem:
         )
 
 
-@pytest.fixture(params=["newton", "accelerated"])
+@pytest.fixture(params=["newton", "newton-cg"])
 def path(request, monkeypatch):
     """Which of the two methods solves it."""
-    if request.param == "accelerated":
+    if request.param == "newton-cg":
         monkeypatch.setattr(implicit_module, "_LARGEST_NEWTON", 0)
     return request.param
 
@@ -121,16 +121,15 @@ def test_against_scipy(reference, path, radius, bound):
     assert any(touching) == bound  # both kinds of solution are really met
 
 
-def test_hint_loss_and_gradient_are_those_of_the_solution(reference, path):
+def test_hint_loss_is_that_of_the_solution(reference, path):
     problem = Problem(reference, 3.0, seed=3)
     centre = problem.points(4)
     found = problem.solve(centre)
     for i in range(4):
-        value, gradient = reference.value_and_gradient(
+        value, _ = reference.value_and_gradient(
             "softmax", problem.X, problem.y, found.W[i].astype(np.float64), MIX
         )
         assert found.hint_loss[i] == pytest.approx(value, abs=1e-5)
-        np.testing.assert_allclose(found.hint_gradient[i], gradient, atol=1e-5)
 
 
 @pytest.mark.parametrize("radius", [0.7, 3.0, 30.0])
@@ -142,9 +141,9 @@ def test_both_methods_agree(reference, monkeypatch, radius, shape):
     centre = problem.points(4)
     newton = problem.solve(centre, tolerance=1e-5, max_steps=3000)
     monkeypatch.setattr(implicit_module, "_LARGEST_NEWTON", 0)
-    accelerated = problem.solve(centre, tolerance=1e-5, max_steps=3000)
-    np.testing.assert_allclose(newton.W, accelerated.W, atol=2e-3)
-    np.testing.assert_allclose(newton.hint_loss, accelerated.hint_loss, atol=1e-4)
+    other = problem.solve(centre, tolerance=1e-5, max_steps=3000)
+    np.testing.assert_allclose(newton.W, other.W, atol=2e-3)
+    np.testing.assert_allclose(newton.hint_loss, other.hint_loss, atol=1e-4)
 
 
 def test_the_start_does_not_matter(reference, path):

@@ -77,12 +77,24 @@ class RiskData:
         return {}
 
     @cached_property
+    def squares(self) -> Float32Array:
+        """``||x||_2^2`` of each row (n,)."""
+        squares = np.einsum("ij,ij->j", self.XT, self.XT, dtype=np.float64)
+        return np.asarray(squares, dtype=np.float32)
+
+    @cached_property
     def largest_norm(self) -> float:
         """``max ||x||_2`` over the offline set."""
         if self.whole is not None:
             return self.whole.largest_norm
-        squares = np.einsum("ij,ij->j", self.XT, self.XT, dtype=np.float64)
-        return float(np.sqrt(squares.max()))
+        return float(np.sqrt(self.squares.max()))
+
+    @cached_property
+    def scale(self) -> float:
+        """Root mean square of the features."""
+        if self.whole is not None:
+            return self.whole.scale
+        return float(np.sqrt(self.squares.mean(dtype=np.float64) / len(self.XT)))
 
     @cached_property
     def moments(self) -> FloatArray:

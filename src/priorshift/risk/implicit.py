@@ -4,8 +4,9 @@ r"""The implicit update, second step of equation 6, for all base learners togeth
 
 ``H`` is a rewritten risk under non-negative class weights, hence convex. Small models are solved by
 Newton steps whose curvature comes from a part of the offline set and whose quadratic model is
-minimised over the ball exactly; larger ones by accelerated projected gradients. Both use exact
-gradients, start from the last round's solution and drop a base learner as soon as it is done.
+minimised over the ball exactly; larger ones by Newton steps with conjugate gradients, which never
+form the curvature (see ``newton_cg``). Both use exact gradients, start from the last round's
+solution and drop a base learner as soon as it is done.
 The hinge loss is solved through its smoothed form, whose temperature is a setting.
 """
 
@@ -20,9 +21,11 @@ import numpy as np
 from priorshift import compiled
 from priorshift.risk.ball import norms, project_ball
 from priorshift.risk.curvature import hessian
+from priorshift.risk.curved_pass import Curvature, curved_pass
 from priorshift.risk.data import RiskData
 from priorshift.risk.kernel import RiskValue, rewritten_risk
 from priorshift.risk.losses import Hinge, Loss, SmoothedHinge, Softmax
+from priorshift.risk.newton_cg import conjugate_gradients, quadratic_model
 from priorshift.typing import Float32Array, FloatArray, IntArray
 
 _LARGEST_NEWTON = 128
@@ -31,14 +34,17 @@ _SMALL_SET = 1100
 _COOLING = (0.3, 0.1, 0.03)
 # Steps without progress after which a base learner is at the limit of float32.
 _PATIENCE = 10
+# Root mean square of features from which on the tolerance grows with them.
+_LARGE = 4.0
 _LOG = logging.getLogger(__name__)
 
 
 class ImplicitResult(NamedTuple):
     """Solution of the implicit update.
 
-    ``hint_loss`` is H there; ``evaluations`` counts gradient evaluations of one base learner,
-    summed over base learners. ``risk`` is the risk under another mix where that came for free.
+    ``hint_loss`` is H there. ``evaluations`` counts gradient evaluations of one base learner,
+    ``products`` products with its curvature, both summed over base learners; a product costs less
+    than an evaluation. ``risk`` is the risk under another mix where that came for free.
     """
 
     W: Float32Array
@@ -46,6 +52,7 @@ class ImplicitResult(NamedTuple):
     residual: FloatArray
     evaluations: int
     risk: RiskValue | None = None
+    products: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,9 @@ class ImplicitSolver:
     ----------
     tolerance : float
         Largest optimality residual ``||w - Pi(w - s g)|| / s`` with g the gradient of the objective
-        and ``s = eta / (1 + eta)``.
+        and ``s = eta / (1 + eta)``. Gradients grow with the features, and so does their rounding:
+        where the root mean square of the features is above 4, far from standardised, the tolerance
+        is larger by as much.
     max_steps : int
         Steps after which the best point so far is returned, with its residual.
     smoothing : float
@@ -93,20 +102,29 @@ class ImplicitSolver:
 
         ``also`` is a class mix whose risk at the solution is wanted too, if it comes for free.
         """
+        scaled = self
+        if data.scale > _LARGE:
+            scaled = replace(self, tolerance=self.tolerance * data.scale / _LARGE)
         if _compiled(loss, start):
-            found = self._solve_compiled(data, centre, start, steps, mix, radius, also)
+            found = scaled._solve_compiled(data, centre, start, steps, mix, radius, also)
         elif isinstance(loss, Hinge):
-            found = self._solve_hinge(data, centre, start, steps, mix, radius)
+            found = scaled._solve_hinge(data, centre, start, steps, mix, radius)
         else:
-            found = self._solve_smooth(_Problem(data, loss, centre, steps, mix, radius), start)
-        if found.residual.max() > self.tolerance:
-            missed = found.residual > self.tolerance
+            found = scaled._solve_smooth(_Problem(data, loss, centre, steps, mix, radius), start)
+        _LOG.debug(
+            "implicit step of %d base learners: %d gradient evaluations, %d curvature products",
+            len(start),
+            found.evaluations,
+            found.products,
+        )
+        if found.residual.max() > scaled.tolerance:
+            missed = found.residual > scaled.tolerance
             _LOG.info(
                 "implicit step: %d of %d base learners stopped at residuals up to %.1e, not %.1e",
                 missed.sum(),
                 len(missed),
                 found.residual.max(),
-                self.tolerance,
+                scaled.tolerance,
             )
         return found
 
@@ -145,9 +163,10 @@ class ImplicitSolver:
         return ImplicitResult(W, hint_loss, residual, evaluations, risk)
 
     def _solve_smooth(self, problem: _Problem, start: Float32Array) -> ImplicitResult:
-        if start[0].size <= _LARGEST_NEWTON:
+        # The smoothed hinge bends in few rows only: a fixed part of the set would miss them.
+        if start[0].size <= _LARGEST_NEWTON and not problem.loss.needs_label:
             return _newton(problem, start, self)
-        return _accelerated(problem, start, self)
+        return _newton_cg(problem, start, self)
 
     def _solve_hinge(
         self,
@@ -159,15 +178,16 @@ class ImplicitSolver:
         radius: float,
     ) -> ImplicitResult:
         """Cool the smoothed hinge down; report the loss of the hinge itself."""
-        evaluations = 0
+        evaluations = products = 0
         for tau in (*(t for t in _COOLING if t > self.smoothing), self.smoothing):
             last = tau == self.smoothing
             stage = self if last else replace(self, tolerance=100 * self.tolerance, max_steps=20)
             problem = _Problem(data, SmoothedHinge(tau), centre, steps, mix, radius)
             found = stage._solve_smooth(problem, start)
-            start, evaluations = found.W, evaluations + found.evaluations
+            start = found.W
+            evaluations, products = evaluations + found.evaluations, products + found.products
         exact = rewritten_risk(data, Hinge(), found.W, mix)
-        return ImplicitResult(found.W, exact.value, found.residual, evaluations)
+        return found._replace(hint_loss=exact.value, evaluations=evaluations, products=products)
 
 
 def _compiled(loss: Loss, W: Float32Array) -> bool:
@@ -184,6 +204,7 @@ class _Problem:
     mix: FloatArray
     radius: float
     evaluations: int = 0
+    products: int = 0
 
     def evaluate(
         self, W: Float32Array, which: IntArray
@@ -196,11 +217,18 @@ class _Problem:
         value = risk.value + 0.5 * inverse * norms(away) ** 2
         return risk, value, risk.gradient + inverse[:, None, None] * away
 
+    def bend(self, W: Float32Array, which: IntArray) -> _Point:
+        """Risk, objective, its gradient, and the risk's Hessian for products."""
+        self.evaluations += len(which)
+        risk, curvature = curved_pass(self.data, self.loss, W, self.mix)
+        away = W.astype(np.float64) - self.centre[which]
+        inverse = 1.0 / self.steps[which]
+        value = risk.value + 0.5 * inverse * norms(away) ** 2
+        return _Point(risk, value, risk.gradient + inverse[:, None, None] * away, curvature)
+
     def curvature(self, W: Float32Array, which: IntArray) -> FloatArray:
         """Hessian of the objective (N, K d, K d)."""
-        # The hinge bends at its margins only: few rows carry its curvature, so more are asked.
-        part = self.data.large_part if self.loss.needs_label else self.data.part
-        matrices = hessian(part, self.loss, W, self.mix)
+        matrices = hessian(self.data.part, self.loss, W, self.mix)
         matrices += np.eye(matrices.shape[1]) / self.steps[which, None, None]
         return matrices
 
@@ -209,6 +237,19 @@ class _Problem:
         scale = (self.steps[which] / (1.0 + self.steps[which]))[:, None, None]
         wide = W.astype(np.float64)
         return norms((wide - project_ball(wide - scale * gradient, self.radius)) / scale)
+
+
+class _Point(NamedTuple):
+    """All that is known at one point of each base learner."""
+
+    risk: RiskValue
+    value: FloatArray
+    gradient: FloatArray
+    curvature: Curvature
+
+    def of(self, which: IntArray) -> _Point:
+        risk = RiskValue(self.risk.value[which], self.risk.gradient[which])
+        return _Point(risk, self.value[which], self.gradient[which], self.curvature.of(which))
 
 
 class _Best:
@@ -229,8 +270,8 @@ class _Best:
         self.W[kept], self.residual[kept] = W[better], residual[better]
         self.hint_loss[kept] = risk.value[better]
 
-    def result(self, evaluations: int) -> ImplicitResult:
-        return ImplicitResult(self.W, self.hint_loss, self.residual, evaluations)
+    def result(self, evaluations: int, products: int = 0) -> ImplicitResult:
+        return ImplicitResult(self.W, self.hint_loss, self.residual, evaluations, products=products)
 
 
 def _newton(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -> ImplicitResult:
@@ -247,7 +288,7 @@ def _newton(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -> I
         if not going.any():
             break
         active, W, value, gradient = active[going], W[going], value[going], gradient[going]
-        if step and (problem.loss.needs_label or step % 6 == 0):  # the curvature is stale
+        if step and step % 6 == 0:  # the curvature is stale
             curves[active] = problem.curvature(W, active)
         flat = W.reshape(len(W), -1).astype(np.float64)
         target = _minimise_in_ball(
@@ -255,6 +296,45 @@ def _newton(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -> I
         )
         W, risk, value, gradient = _step_down(problem, active, W, value, target.reshape(-1, *shape))
     return best.result(problem.evaluations)
+
+
+def _newton_cg(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -> ImplicitResult:
+    active = np.arange(len(start))
+    W = project_ball(start, problem.radius)
+    best = _Best(W)
+    here = problem.bend(W, active)
+    for _ in range(solver.max_steps):
+        residual = problem.residual(W, here.gradient, active)
+        best.offer(active, W, here.risk, residual)
+        going = np.flatnonzero((residual > solver.tolerance) & (best.idle[active] < _PATIENCE))
+        if len(going) == 0:
+            break
+        if len(going) < len(active):
+            active, W, here, residual = active[going], W[going], here.of(going), residual[going]
+        inverse = 1.0 / problem.steps[active]
+        curvature = here.curvature.drawn(problem.data.squares)
+        model = quadratic_model(W, here.gradient, curvature, inverse, problem.radius)
+        step, products = conjugate_gradients(model, solver.tolerance)
+        problem.products += products
+        W, here = _walk(problem, active, W, here, step)
+    return best.result(problem.evaluations, problem.products)
+
+
+def _walk(
+    problem: _Problem, which: IntArray, W: Float32Array, here: _Point, step: Float32Array
+) -> tuple[Float32Array, _Point]:
+    """Go the step, back into the ball; a shorter one where the objective would rise."""
+    share = np.ones(len(W), np.float32)
+    slack = 1e-6 * (1.0 + np.abs(here.value))
+    for _ in range(20):
+        moved = project_ball(W.astype(np.float64) + share[:, None, None] * step, problem.radius)
+        W_new = moved.astype(np.float32)
+        there = problem.bend(W_new, which)
+        rising = there.value > here.value + slack
+        if not rising.any():
+            break
+        share[rising] *= 0.25
+    return W_new, there
 
 
 def _minimise_in_ball(
@@ -305,31 +385,3 @@ def _step_down(
             break
         share[rising] *= 0.25
     return moved, risk, new_value, gradient
-
-
-def _accelerated(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -> ImplicitResult:
-    """Nesterov's method with the strongly convex momentum, restarted when it points uphill."""
-    active = np.arange(len(start))
-    steepest = problem.loss.curvature * float(problem.mix @ problem.data.moments)
-    W = project_ball(start, problem.radius)
-    best = _Best(W)
-    ahead = W
-    ratio = (1.0 / problem.steps) / (steepest + 1.0 / problem.steps)
-    momentum = (1.0 - np.sqrt(ratio)) / (1.0 + np.sqrt(ratio))
-    for _ in range(solver.max_steps):
-        risk, _, gradient = problem.evaluate(ahead, active)
-        residual = problem.residual(ahead, gradient, active)
-        best.offer(active, ahead, risk, residual)
-        going = (residual > solver.tolerance) & (best.idle[active] < 3 * _PATIENCE)
-        if not going.any():
-            break
-        active, W, ahead, gradient = active[going], W[going], ahead[going], gradient[going]
-        size = 1.0 / (steepest + 1.0 / problem.steps[active])
-        new = project_ball(
-            (ahead - size[:, None, None] * gradient).astype(np.float32), problem.radius
-        )
-        uphill = np.einsum("nkd,nkd->n", gradient, new - W) > 0
-        push = np.where(uphill, 0.0, momentum[active]).astype(np.float32)
-        ahead = project_ball(new + push[:, None, None] * (new - W), problem.radius)
-        W = new
-    return best.result(problem.evaluations)
