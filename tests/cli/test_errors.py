@@ -53,7 +53,7 @@ def refused(call, *words: object) -> str:
         (["run", "--rounds", "9" * 30], "at most"),
         (["run", "--rounds", "9" * 5000], "--rounds"),
         (["run", "--batch-size", "0"], "--batch-size"),
-        (["run", "--jobs", "0"], "--jobs"),
+        (["run", "--jobs", "-1"], "--jobs"),
         (["run", "--seeds", "0"], "--seeds"),
         (["run", "--window", "0"], "--window"),
         (["run", "--period", "1"], "--period"),

@@ -27,6 +27,7 @@ KEYS = {
     "shift": str,
     "rounds": int,
     "batch_size": int,
+    "sketch": (str, type(None)),
     "errors": list,
     "error_mean": float,
     "error_std": float,

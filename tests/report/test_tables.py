@@ -18,6 +18,7 @@ def record(learner: str, shift: str, error: float, **changes: object) -> Record:
         shift=shift,
         rounds=PAPER_ROUNDS,
         batch_size=100,
+        sketch=None,
         errors=[error, error],
         error_mean=error,
         error_std=0.0,

@@ -119,7 +119,7 @@ class Progress:
         return line
 
     def _draw(self, lines: list[str], meters: Sequence[Meter]) -> None:
-        width, height = shutil.get_terminal_size()
+        width, height = _size(self._stream)
         if len(self._labels) > 1:
             done = sum(self._ready) + sum(meter.rounds for meter in meters)
             share = done / (self._rounds * len(self._labels))
@@ -145,6 +145,15 @@ def can_redraw(stream: TextIO) -> bool:
     if not stream.isatty() or os.environ.get("TERM") == "dumb":
         return False
     return os.name != "nt" or "WT_SESSION" in os.environ  # older consoles print the codes
+
+
+def _size(stream: TextIO) -> tuple[int, int]:
+    """Columns and lines of the terminal; standard output may be elsewhere."""
+    try:
+        width, height = os.get_terminal_size(stream.fileno())
+    except (OSError, ValueError):
+        width, height = shutil.get_terminal_size()
+    return width or 80, height or 24  # some terminals do not know
 
 
 def duration(seconds: float) -> str:

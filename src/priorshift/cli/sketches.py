@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import fields
 from typing import Any
 
@@ -41,6 +42,21 @@ names blocks
             f"as in {name}:1000"
         )
     return SKETCHES[name](size=int(size))
+
+
+def sketch_name(text: str) -> str:
+    """Check what follows ``--sketch``, and return it in its one spelling.
+
+    Examples
+    --------
+    >>> sketch_name("blocks:0500")
+    'blocks:500'
+    """
+    try:
+        sketch = parse_sketch(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return f"{text.partition(':')[0]}:{sketch.size}"
 
 
 def uses_sketch(learner: str) -> bool:

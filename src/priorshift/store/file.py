@@ -81,7 +81,7 @@ class Store:
         return self._opened(*row)[1]
 
     def add(self, settings: Mapping[str, Any], result: Any) -> bool:
-        """Keep a result; say whether it is the first with these settings. A second changes nothing."""
+        """Keep a result, unless there is one with these settings; say whether it was kept."""
         text, value = canonical(settings), canonical(result)
         row = (_hash(text), text, value, _hash(text + value))
         query = "INSERT OR IGNORE INTO results (key, settings, result, seal) VALUES (?, ?, ?, ?)"

@@ -85,7 +85,7 @@ with numbers, text, arrays or a dataclass
 def _describe_array(array: AnyArray) -> dict[str, Any]:
     content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return {
-        "array": hashlib.sha256(content).hexdigest(),
+        "array": hashlib.sha256(content.data).hexdigest(),
         "dtype": array.dtype.str,
         "shape": list(array.shape),
     }
