@@ -48,7 +48,8 @@ def results_table(records: Sequence[Record], *, compare: bool, width: int | None
     >>> record: Record = {
     ...     "learner": "atlas", "hint": None, "preset": "paper", "protocol": "predict-first",
     ...     "data": "synthetic", "shift": "squ", "rounds": 10_000, "batch_size": 100,
-    ...     "sketch": None, "errors": [4.25], "error_mean": 4.25, "error_std": 0.0, "oracle_error": 1.98,
+    ...     "sketch": None, "errors": [4.25], "error_mean": 4.25, "error_std": 0.0,
+    ...     "oracle_error": 1.98,
     ...     "fix_error": 7.84, "prior_error": 0.1, "variation": 1.0, "seconds": 2.0,
     ...     "rounds_per_second": 5000.0}
     >>> print(results_table([record], compare=True))

@@ -17,6 +17,7 @@ from priorshift.store.identity import canonical
 _APPLICATION = 0x70724953  # how SQLite files say whose they are; "prIS"
 _FORMAT = 1
 _PATIENCE = 60.0
+_SMALLEST = 512  # bytes of a database page
 _TABLE = """
 CREATE TABLE results (
     number INTEGER PRIMARY KEY,
@@ -56,6 +57,7 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self._look()
         self._ask(_prepare, mode="rwc")
 
     def __len__(self) -> int:
@@ -95,6 +97,14 @@ class Store:
         if _hash(settings + result) != seal:
             raise self._damaged("a result was altered")
         return json.loads(settings), json.loads(result)
+
+    def _look(self) -> None:
+        """Refuse what SQLite would take for a new database, and write over."""
+        if self.path.is_file():
+            with self.path.open("rb") as file:
+                start = file.read(_SMALLEST)
+            if start and (len(start) < _SMALLEST or not start.startswith(b"SQLite format 3\0")):
+                raise self._damaged("it does not begin as a store does")
 
     def _ask(self, question: Callable[[sqlite3.Connection], Answer], mode: str = "rw") -> Answer:
         """Open, ask, close: nothing stays open that a forked process could inherit."""
