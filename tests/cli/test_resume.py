@@ -26,8 +26,6 @@ def without_clock(records):
     return [{k: v for k, v in record.items() if k not in CLOCK} for record in records]
 
 
-
-
 def test_a_second_run_measures_nothing_and_says_the_same(call, tmp_path, monkeypatch):
     words = (*SHORT, "--learner", "fth,uogd", "--store", tmp_path / "a.db")
     first = call(*words, "--json", tmp_path / "1.json")

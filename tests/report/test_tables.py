@@ -72,6 +72,16 @@ def test_a_cell_has_ours_the_papers_and_the_difference():
     assert "differences" not in table
 
 
+def test_a_single_seed_has_no_deviation():
+    table = results_table([record("atlas", "squ", 4.25, errors=[4.25])], compare=True)
+    assert "4.25 (paper 4.27, -0.02)" in table
+
+
+def test_a_sketch_is_named_in_the_title():
+    rows = [record("fix", "squ", 7.8), record("uogd", "squ", 6.1, sketch="blocks:500")]
+    assert ", sketch blocks:500, " in results_table(rows, compare=False).splitlines()[0]
+
+
 def test_a_shorter_run_says_so():
     table = results_table([record("atlas", "squ", 4.25, rounds=500)], compare=True)
     assert "10,000 rounds" in table

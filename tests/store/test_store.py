@@ -21,7 +21,10 @@ from priorshift.store import file as module
 from priorshift.store.identity import canonical
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
     # Half of a surrogate pair is no text that a file could hold.
     | st.text(st.characters(exclude_categories=["Cs"])),
     lambda inner: st.lists(inner) | st.dictionaries(st.text("abc"), inner),
