@@ -88,20 +88,23 @@ def test_warnings_of_a_kept_result_are_said_again(call, tmp_path, monkeypatch):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
 def test_a_killed_run_goes_on(environment, call, tmp_path):
-    store = tmp_path / "a.db"
+    store, spare = tmp_path / "a.db", tmp_path / "spare"
+    spare.mkdir()
     words = ("run", "--rounds", 300, "--seeds", 2, "--learner", "fix,atlas", "--json", "-")
     process = subprocess.Popen(
         [sys.executable, "-m", "priorshift", *map(str, words), "--store", store, "--jobs", "2"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment,
+        env={**environment, "TMPDIR": str(spare)},
     )
     assert "0 of 16 results found ready" in process.stderr.readline()
     assert " % error" in process.stderr.readline()  # the first job is done
     process.send_signal(signal.SIGKILL)
     out, _ = process.communicate(timeout=30)  # ends with the last process that holds the pipe
     assert (process.returncode, out) == (-signal.SIGKILL, "")
+    if sys.platform == "linux":
+        assert os.listdir(spare) == []  # nothing is left lying about
     ready = len(Store(store))
     assert 2 <= ready < 16
     again = call(*words, "--store", store)

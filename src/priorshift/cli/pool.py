@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 from threadpoolctl import threadpool_limits
 
@@ -82,11 +82,14 @@ def working(
     >>> working.__name__
     'working'
     """
-    context: Any = multiprocessing.get_context(start_method())
+    method = start_method()
+    context: Any = multiprocessing.get_context(method)
     counts = context.Array("q", 2 * len(jobs))  # rounds of each job, then seeds begun
     others = set(multiprocessing.active_children())
-    with _in_a_file(bench) as path:
-        pool = ProcessPoolExecutor(processes, context, _begin_worker, (path, counts))
+    # A forked worker has all that its parent has.
+    at_hand = contextlib.nullcontext(bench) if method == "fork" else _in_a_file(bench)
+    with at_hand as given:
+        pool = ProcessPoolExecutor(processes, context, _begin_worker, (given, counts))
         try:
             with _interrupts_held():
                 futures = {pool.submit(_work, jobs[task[0]], *task): task for task in tasks}
@@ -133,15 +136,16 @@ def _interrupts_held() -> Iterator[None]:
 _given: tuple[Bench, Any] | None = None
 
 
-def _begin_worker(path: str, counts: Any) -> None:
+def _begin_worker(bench: Bench | str, counts: Any) -> None:
     global _given
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a forked one has its parent's
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    with open(path, "rb") as file:
-        bench = pickle.load(file)
+    if isinstance(bench, str):
+        with open(bench, "rb") as file:
+            bench = pickle.load(file)
     threadpool_limits(limits=1)
-    _given = (bench, counts)
+    _given = (cast("Bench", bench), counts)
 
 
 def _end_with_parent() -> None:
