@@ -179,11 +179,13 @@ def run(options: argparse.Namespace) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         bench, jobs = make_plan(options)
+    planned = first_lines(caught)
+    if not options.quiet:
+        warn(planned)  # before the work: the user may want to stop it
     found = _measure_all(options, bench, jobs, store)
     if not options.quiet:
-        warn(
-            [*first_lines(caught), *(text for row in found for one in row for text in one.warnings)]
-        )
+        later = [text for row in found for one in row for text in one.warnings]
+        warn(text for text in later if text not in planned)
     records = [make_record(options, job, row) for job, row in zip(jobs, found, strict=True)]
     _write(options, records)
 
