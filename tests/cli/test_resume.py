@@ -15,6 +15,7 @@ from priorshift.cli import kept, workers
 from priorshift.cli.kept import settings_of
 from priorshift.cli.main import build_parser
 from priorshift.cli.plan import make_plan
+from priorshift.compiled import available
 from priorshift.store import Store
 from priorshift.store.identity import canonical
 
@@ -226,6 +227,9 @@ def test_another_version_has_other_results(call, tmp_path, monkeypatch):
     call(*words)
     with monkeypatch.context() as patch:
         patch.setattr(kept, "__version__", "0.0.1")
+        assert "0 of 4" in call(*words).err
+    with monkeypatch.context() as patch:
+        patch.setattr(kept, "available", lambda: not available())
         assert "0 of 4" in call(*words).err
     with monkeypatch.context() as patch:
         patch.setattr(kept, "code_digest", lambda: "other code")

@@ -8,6 +8,7 @@ from typing import Any
 
 from priorshift import __version__
 from priorshift.cli.jobs import Bench, Job, Measure
+from priorshift.compiled import available
 from priorshift.datasets import Dataset
 from priorshift.store import Store, code_digest, describe, digest
 
@@ -47,6 +48,7 @@ def settings_of(bench: Bench, job: Job, preset: str, seed: int) -> dict[str, Any
         "kind": _KIND,
         "priorshift": __version__,
         "code": code_digest(),
+        "compiled": available(),  # the same numbers up to rounding only
         "data": bench.data,
         "loss": bench.source.loss.name,
         "mu1": bench.mu1.tolist(),
