@@ -53,8 +53,18 @@ def refused(call, *words: object) -> str:
         (["run", "--rounds", "9" * 30], "at most"),
         (["run", "--rounds", "9" * 5000], "--rounds"),
         (["run", "--batch-size", "0"], "--batch-size"),
-        (["run", "--jobs", "0"], "--jobs"),
+        (["run", "--jobs", "-1"], "--jobs"),
         (["run", "--seeds", "0"], "--seeds"),
+        (["run", "--sketch", "blobs:10"], "no sketch is called 'blobs'"),
+        (["run", "--sketch", ""], "no sketch is called ''"),
+        (["run", "--sketch", "blocks"], "as in blocks:1000"),
+        (["run", "--sketch", "blocks:"], "as in blocks:1000"),
+        (["run", "--sketch", "blocks:0"], "as in blocks:1000"),
+        (["run", "--sketch", "blocks:-5"], "as in blocks:1000"),
+        (["run", "--sketch", "blocks:1e3"], "as in blocks:1000"),
+        (["run", "--sketch", "blocks:²"], "as in blocks:1000"),
+        (["run", "--sketch", "blocks:" + "9" * 5000], "as in blocks:1000"),
+        (["run", "--store"], "--store"),
         (["run", "--window", "0"], "--window"),
         (["run", "--period", "1"], "--period"),
         (["run", "--probability", "2", "--shift", "ber"], "probability"),
@@ -172,7 +182,7 @@ def job(learner: FIX) -> Job:
     return Job("lin", Linear(), "failing", None, learner, "predict-first")
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", [0, 1, 2])
 def test_a_failing_job_is_named(bench, processes):
     with pytest.raises(InputError, match=r"lin failing, seed \d: broken"):
         workers.run_jobs(bench, [job(Failing())], 2, processes=processes)

@@ -16,6 +16,8 @@ import pytest
 
 from priorshift.cli.main import build_parser
 from priorshift.cli.plan import is_papers, make_plan
+from priorshift.cli.sketches import SKETCHES
+from priorshift.risk import Blocks
 
 SHORT = ("run", "--rounds", 40, "--batch-size", 20, "--seeds", 2)
 KEYS = {
@@ -27,6 +29,7 @@ KEYS = {
     "shift": str,
     "rounds": int,
     "batch_size": int,
+    "sketch": (str, type(None)),
     "errors": list,
     "error_mean": float,
     "error_std": float,
@@ -181,6 +184,7 @@ def test_table_shows_the_paper_beside_ours_only_where_it_speaks_of_the_same(call
         ["--period", "50"],
         ["--loss", "hinge"],
         ["--protocol", "adapt-first"],
+        ["--sketch", "blocks:500"],
     ],
 )
 def test_a_changed_run_is_not_the_papers(words):
@@ -193,6 +197,65 @@ def test_progress_is_a_line_a_job_on_standard_error_and_quiet_silences_it(call):
     lines = call(*words).err.splitlines()
     assert [line.split(":")[0] for line in lines] == ["lin fix", "lin fth"]
     assert call(*words, "--quiet").err == ""
+
+
+def test_a_sketch_reaches_the_learners_that_read_the_offline_set(call):
+    words = (*SHORT, "--learner", "fth,rogd,uogd,atlas", "--shift", "squ")
+    options = build_parser().parse_args([*map(str, words), "--sketch", "blocks:300"])
+    _, jobs = make_plan(options)
+    assert [job.learner.sketch for job in jobs] == [None, None, Blocks(300), Blocks(300)]
+    answer = call(*words, "--sketch", "blocks:0300", "--json", "-")
+    assert [record["sketch"] for record in answer.records] == [
+        None,
+        None,
+        "blocks:300",
+        "blocks:300",
+    ]
+    plain = call(*words, "--json", "-").records
+    assert {record["sketch"] for record in plain} == {None}
+    changed = [
+        a["prior_error"] != b["prior_error"] or a["errors"] != b["errors"]
+        for a, b in zip(answer.records, plain, strict=True)
+    ]
+    assert changed[:2] == [False, False]
+    assert any(changed[2:])
+    title = call(*words, "--sketch", "blocks:300").out.splitlines()[0]
+    assert "preset paper, sketch blocks:300, 40 rounds" in title
+
+
+def test_every_sketch_has_a_size_and_works(call):
+    for name in SKETCHES:
+        answer = call(*SHORT, "--learner", "uogd", "--sketch", f"{name}:50", "--json", "-")
+        assert (answer.status, answer.records[0]["sketch"]) == (0, f"{name}:50")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            "--hint fwd --learner fix,atlas",
+            "--hint is for atlas-ada; it means nothing to fix, atlas",
+        ),
+        ("--window 5 --learner fth", "--window is for ftfwh; it means nothing to fth"),
+        ("--sketch blocks:9 --learner fth", "--sketch is for uogd, atlas, atlas-ada; it means"),
+    ],
+)
+def test_an_option_that_no_learner_uses_is_said(call, words, says):
+    answer = call(*SHORT, "--shift", "lin", *words.split())
+    assert answer.status == 0
+    assert answer.err.startswith(f"priorshift: warning: {says}")  # before the work
+    used = call(*SHORT, "--shift", "lin", *words.split()[:2], "--learner", "ftfwh,atlas-ada")
+    assert "warning: --" not in used.err
+
+
+def test_no_option_no_warning(call):
+    assert "warning" not in call(*SHORT, "--learner", "fix", "--shift", "lin").err
+
+
+def test_a_single_seed_has_no_deviation_in_the_table(call):
+    words = ("run", "--rounds", 30, "--learner", "fix", "--shift", "lin", "--seeds")
+    assert "±" not in call(*words, 1).out
+    assert "±" in call(*words, 2).out
 
 
 def test_seeds_are_counted_from_zero(call):

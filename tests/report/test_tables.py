@@ -18,6 +18,7 @@ def record(learner: str, shift: str, error: float, **changes: object) -> Record:
         shift=shift,
         rounds=PAPER_ROUNDS,
         batch_size=100,
+        sketch=None,
         errors=[error, error],
         error_mean=error,
         error_std=0.0,
@@ -69,6 +70,16 @@ def test_a_cell_has_ours_the_papers_and_the_difference():
     table = results_table([record("atlas", "squ", 4.25)], compare=True)
     assert "4.25 ±0.00 (paper 4.27, -0.02)" in table
     assert "differences" not in table
+
+
+def test_a_single_seed_has_no_deviation():
+    table = results_table([record("atlas", "squ", 4.25, errors=[4.25])], compare=True)
+    assert "4.25 (paper 4.27, -0.02)" in table
+
+
+def test_a_sketch_is_named_in_the_title():
+    rows = [record("fix", "squ", 7.8), record("uogd", "squ", 6.1, sketch="blocks:500")]
+    assert ", sketch blocks:500, " in results_table(rows, compare=False).splitlines()[0]
 
 
 def test_a_shorter_run_says_so():

@@ -1,13 +1,10 @@
-"""Pictures made of characters, and progress on a pretended terminal."""
+"""Pictures made of characters."""
 
 from __future__ import annotations
-
-import io
 
 import numpy as np
 import pytest
 
-from priorshift.cli.progress import Progress
 from priorshift.errors import InputError
 from priorshift.report.terminal import mix_plot, printable, resample, sparkline
 
@@ -45,43 +42,3 @@ def test_printable_falls_back_to_what_the_encoding_has():
     assert printable(text, "utf-8") == text
     printable(text, "ascii").encode("ascii")
     printable(text, None).encode("ascii")
-
-
-class Terminal(io.StringIO):
-    encoding = "utf-8"
-
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_short_job_shows_nothing_until_it_is_done():
-    now = [0.0]
-    stream = Terminal()
-    progress = Progress(["squ atlas"], 100, stream=stream, clock=lambda: now[0])
-    for now[0] in (0.0, 0.5, 1.9):
-        progress.advance([10])
-    assert stream.getvalue() == ""
-    progress.finish(0, "done")
-    assert stream.getvalue() == "squ atlas: done\n"
-
-
-def test_a_long_job_is_redrawn_in_place():
-    now = [0.0]
-    stream = Terminal()
-    progress = Progress(["lin fix", "squ atlas"], 100, stream=stream, clock=lambda: now[0])
-    progress.advance([100, 0])
-    now[0] = 10.0
-    progress.advance([100, 25])
-    assert stream.getvalue() == "\rsqu atlas:  25 %, 2 rounds/s, 0:30 left"
-    progress.advance([100, 26])  # too soon to draw again
-    assert stream.getvalue().count("\r") == 1
-    progress.finish(1, "done")
-    assert stream.getvalue().endswith("\rsqu atlas: done\n")
-
-
-def test_quiet_is_quiet():
-    stream = Terminal()
-    progress = Progress(["a"], 10, quiet=True, stream=stream, clock=lambda: 1e9)
-    progress.advance([5])
-    progress.finish(0, "done")
-    assert stream.getvalue() == ""

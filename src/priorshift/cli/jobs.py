@@ -22,6 +22,8 @@ from priorshift.typing import FloatArray
 class Bench:
     """What all jobs of a run share. Built once, and sent to every worker once.
 
+    ``data`` is a digest of the data set, where results are to be kept.
+
     Examples
     --------
     >>> Bench.__name__
@@ -34,6 +36,7 @@ class Bench:
     mu2: FloatArray
     rounds: int
     batch_size: int
+    data: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
@@ -13,13 +14,17 @@ from threadpoolctl import threadpool_limits
 
 from priorshift.cli.arguments import class_mix
 from priorshift.cli.jobs import Bench, Job, Measure
+from priorshift.cli.kept import data_digest
+from priorshift.cli.sketches import parse_sketch, uses_sketch
 from priorshift.datasets import Dataset, load_dataset
-from priorshift.errors import InputError
+from priorshift.errors import InputError, PriorshiftWarning
 from priorshift.hints import Hint, Periodic
-from priorshift.learners import as_learner
+from priorshift.learners import LEARNERS, as_learner
 from priorshift.offline import offline_stage, paper_settings
 from priorshift.report import Record
 from priorshift.shifts import SHIFTS, Mixture, shift_by_name
+
+_HINT = "okm"
 
 
 def make_plan(options: argparse.Namespace) -> tuple[Bench, list[Job]]:
@@ -34,6 +39,7 @@ def make_plan(options: argparse.Namespace) -> tuple[Bench, list[Job]]:
     (['squ fix', 'squ atlas-ada okm'], 100)
     """
     shifts = _shifts(options)
+    _warn_of_unused(options)
     dataset = load_dataset(options.data)
     mu1 = dataset.mu1 if options.mu1 is None else class_mix(options.mu1, dataset, "--mu1")
     mu2 = dataset.mu2 if options.mu2 is None else class_mix(options.mu2, dataset, "--mu2")
@@ -41,14 +47,44 @@ def make_plan(options: argparse.Namespace) -> tuple[Bench, list[Job]]:
         _job(options, dataset, name, shift, learner, hint)
         for name, shift in shifts.items()
         for learner in options.learner
-        for hint in (options.hint if learner == "atlas-ada" else [None])
+        for hint in (_hints(options) if learner == "atlas-ada" else [None])
     ]
     with threadpool_limits(limits=1), _named(options.data):  # its bits depend on the machine alone
         source = offline_stage(dataset, options.loss)
         for job in jobs:
             if hasattr(job.learner, "check"):
                 job.learner.check(source)  # refuses now what would fail in the first round
-    return Bench(dataset.world, source, mu1, mu2, options.rounds, options.batch_size), jobs
+    digest = None if options.store is None else data_digest(dataset)
+    return Bench(dataset.world, source, mu1, mu2, options.rounds, options.batch_size, digest), jobs
+
+
+def _hints(options: argparse.Namespace) -> list[str]:
+    return [_HINT] if options.hint is None else options.hint
+
+
+def _warn_of_unused(options: argparse.Namespace) -> None:
+    """Say which options change nothing: the user may have meant another learner."""
+    users = {
+        "hint": ["atlas-ada"],
+        "window": [name for name, kind in LEARNERS.items() if _has(kind, "window")],
+        "sketch": list(filter(uses_sketch, LEARNERS)),
+    }
+    for option, learners in users.items():
+        if getattr(options, option) is not None and not set(learners) & set(options.learner):
+            warnings.warn(
+                f"--{option} is for {', '.join(learners)}; it means nothing to "
+                f"{', '.join(options.learner)}",
+                PriorshiftWarning,
+                stacklevel=2,
+            )
+
+
+def _sketched(options: argparse.Namespace, learner: str) -> bool:
+    return options.sketch is not None and uses_sketch(learner)
+
+
+def _has(kind: Any, setting: str) -> bool:
+    return any(field.name == setting for field in fields(kind))
 
 
 @contextmanager
@@ -66,7 +102,7 @@ def _shifts(options: argparse.Namespace) -> dict[str, Mixture]:
     takes = {name: {field.name for field in fields(SHIFTS[name])} for name in options.shift}
     for option in chosen:
         used = any(option in known for known in takes.values())
-        if not used and not (option == "period" and "peri" in options.hint):
+        if not used and not (option == "period" and "peri" in _hints(options)):
             raise InputError(
                 f"--{option} means nothing to the shift {', '.join(options.shift)}; leave it out"
             )
@@ -93,6 +129,7 @@ def _job(
         "hint": chosen,
         "order": options.protocol,
         "window": options.window,
+        "sketch": parse_sketch(options.sketch) if _sketched(options, name) else None,
         **paper_settings(dataset, options.preset),
     }
     learner = as_learner(name, **settings)
@@ -125,6 +162,7 @@ def make_record(options: argparse.Namespace, job: Job, row: Sequence[Measure]) -
         shift=job.shift_name,
         rounds=options.rounds,
         batch_size=options.batch_size,
+        sketch=options.sketch if _sketched(options, job.learner_name) else None,
         errors=errors,
         error_mean=statistics.fmean(errors),
         error_std=statistics.stdev(errors) if len(errors) > 1 else 0.0,
@@ -147,12 +185,12 @@ def is_papers(options: argparse.Namespace) -> bool:
     >>> is_papers(parse(["run"])), is_papers(parse(["run", "--preset", "theory"]))
     (True, False)
     """
-    changed = (options.mu1, options.mu2, options.period, options.probability, options.window)
+    own_values = ("mu1", "mu2", "period", "probability", "window", "sketch")
     own = all(options.protocol in (None, as_learner(name).protocol) for name in options.learner)
     return (
         options.data == "synthetic"
         and options.preset == "paper"
         and options.loss == "softmax"
         and own
-        and all(value is None for value in changed)
+        and all(getattr(options, name) is None for name in own_values)
     )

@@ -7,20 +7,27 @@ import json
 import shutil
 import sys
 import warnings
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from priorshift.cli.arguments import HelpFormatter, names, whole_number
+from priorshift.cli.jobs import Bench, Job, Measure
+from priorshift.cli.kept import Kept
 from priorshift.cli.messages import first_lines, warn
 from priorshift.cli.output import check_writable, write_whole
 from priorshift.cli.plan import is_papers, make_plan, make_record
 from priorshift.cli.progress import Progress
+from priorshift.cli.sketches import SKETCHES, sketch_name
 from priorshift.cli.workers import run_jobs
+from priorshift.errors import InputError
 from priorshift.evaluate import PROTOCOLS
 from priorshift.hints import HINTS
 from priorshift.learners import LEARNERS
 from priorshift.learners.base import PRESETS
 from priorshift.report import Record, printable, results_table
 from priorshift.shifts import SHIFTS
+from priorshift.store import Store
 
 _DESCRIPTION = """\
 Send learners through streams whose class mix shifts, and report their average error in percent
@@ -31,8 +38,9 @@ FILE.npz holds X0, y0 (labelled offline set) and X1, y1 (pool that the stream is
 P0, y0, P1, y1 with class probabilities in the place of features. A NAME is 'digits', or that of
 NAME.npz in the folder that the environment variable PRIORSHIFT_DATA names.
 
-example:
+examples:
   priorshift run --shift squ,ber --learner fix,atlas,atlas-ada --hint fwd,okm --rounds 2000
+  priorshift run --learner uogd,atlas --sketch blocks:1000 --store results.db
 """
 
 
@@ -78,9 +86,8 @@ def _add_what(group: Any) -> None:
     group.add_argument(
         "--hint",
         type=names("hint", HINTS),
-        default="okm",
         metavar="NAME,...",
-        help=f"for atlas-ada: {', '.join(HINTS)}",
+        help=f"for atlas-ada: {', '.join(HINTS)} (default: okm)",
     )
     group.add_argument(
         "--preset", choices=PRESETS, default="paper", help="constants of the tables, or theorems"
@@ -95,6 +102,13 @@ def _add_what(group: Any) -> None:
     )
     group.add_argument(
         "--window", type=whole_number(), metavar="ROUNDS", help="memory of ftfwh (default: 100)"
+    )
+    group.add_argument(
+        "--sketch",
+        type=sketch_name,
+        metavar="NAME:SIZE",
+        help="what uogd, atlas and atlas-ada read each round in the place of the whole offline "
+        f"set, as blocks:1000; names: {', '.join(SKETCHES)}",
     )
 
 
@@ -130,7 +144,17 @@ def _add_how(group: Any) -> None:
         "--seeds", type=whole_number(), default=5, metavar="S", help="use seeds 0 to S-1"
     )
     group.add_argument(
-        "--jobs", type=whole_number(most=1024), default=1, metavar="J", help="processes"
+        "--jobs",
+        type=whole_number(0, most=1024),
+        default=0,
+        metavar="J",
+        help="processes (default: 0, one on each core, or 1 for a short run)",
+    )
+    group.add_argument(
+        "--store",
+        metavar="PATH",
+        help="keep each seed's result there as soon as it is done, and take from there what was "
+        "measured before with the same settings: a run that was stopped goes on where it was",
     )
     group.add_argument(
         "--json", metavar="PATH", help="write JSON there; with - on standard output, alone"
@@ -151,18 +175,59 @@ def run(options: argparse.Namespace) -> None:
     """
     if options.json is not None and options.json != "-":
         check_writable(options.json, "--json")
+    store = None if options.store is None else _open_store(options)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         bench, jobs = make_plan(options)
-    total = options.rounds * options.seeds
-    progress = Progress([job.label for job in jobs], total, quiet=options.quiet)
-    found = run_jobs(bench, jobs, options.seeds, processes=options.jobs, progress=progress)
+    planned = first_lines(caught)
     if not options.quiet:
-        warn(
-            [*first_lines(caught), *(text for row in found for one in row for text in one.warnings)]
-        )
+        warn(planned)  # before the work: the user may want to stop it
+    found = _measure_all(options, bench, jobs, store)
+    if not options.quiet:
+        later = [text for row in found for one in row for text in one.warnings]
+        warn(text for text in later if text not in planned)
     records = [make_record(options, job, row) for job, row in zip(jobs, found, strict=True)]
     _write(options, records)
+
+
+def _open_store(options: argparse.Namespace) -> Store:
+    check_writable(options.store, "--store")
+    if (
+        options.json not in (None, "-")
+        and Path(options.json).resolve() == Path(options.store).resolve()
+    ):
+        raise InputError(f"--store and --json are the same file, {options.store}; give two")
+    return Store(options.store)
+
+
+def _measure_all(
+    options: argparse.Namespace, bench: Bench, jobs: list[Job], store: Store | None
+) -> list[list[Measure]]:
+    """Take from the store what it has, and run the rest."""
+    kept = None if store is None else Kept(store, bench, jobs, options.preset)
+    ready = {} if kept is None else kept.ready(options.seeds)
+    if store is not None and not options.quiet:
+        total = len(jobs) * options.seeds
+        print(
+            f"priorshift: {len(ready)} of {total} results found ready in {store.path}",
+            file=sys.stderr,
+        )
+    counts = Counter(number for number, _ in ready)
+    progress = Progress(
+        [job.label for job in jobs],
+        options.rounds * options.seeds,
+        quiet=options.quiet,
+        ready=[options.rounds * counts[number] for number in range(len(jobs))],
+    )
+    return run_jobs(
+        bench,
+        jobs,
+        options.seeds,
+        processes=options.jobs,
+        progress=progress,
+        ready=ready,
+        keep=None if kept is None else kept.keep,
+    )
 
 
 def _write(options: argparse.Namespace, records: list[Record]) -> None:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import os
-import pickle
-import signal
-import tempfile
-import threading
-from collections.abc import Callable, Iterator, MutableSequence, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from priorshift.cli.jobs import Bench, Job, Measure, measure
-from priorshift.cli.progress import Progress
+from priorshift.cli.pool import Task, usable_cores, working
+from priorshift.cli.progress import Meter, Progress
 from priorshift.errors import InputError
+from priorshift.learners.base import round_cost
 
 _POLL = 0.2
+# Multiplications; below this, processes take longer to start than they save.
+_SHORT_RUN = 2_000_000_000
 
 
 class JobError(RuntimeError):
@@ -40,6 +37,8 @@ def run_jobs(
     *,
     processes: int = 1,
     progress: Progress | None = None,
+    ready: Mapping[Task, Measure] | None = None,
+    keep: Callable[[int, int, Measure], None] | None = None,
 ) -> list[list[Measure]]:
     """Run every job for seeds 0..S-1; the answer has a row for each job, in their order.
 
@@ -53,8 +52,13 @@ def run_jobs(
     seeds : int
         S.
     processes : int
-        Worker processes; with 1 the work is done right here.
+        Worker processes; with 1 the work is done right here. 0 stands for one on each core, and
+        for 1 where the work is too short to be worth the start of others.
     progress : Progress, optional
+    ready : mapping, optional
+        Results that are known, by the number of their job and their seed; they are not measured.
+    keep : callable, optional
+        Called with the number of a job, a seed and the result, as soon as it is there.
 
     Examples
     --------
@@ -71,10 +75,21 @@ def run_jobs(
     """
     if progress is None:
         progress = Progress([job.label for job in jobs], bench.rounds * seeds, quiet=True)
+    rows = _Rows(bench, jobs, seeds, progress, keep)
     try:
-        if processes == 1:
-            return _run_here(bench, jobs, seeds, progress)
-        return _run_in_workers(bench, jobs, seeds, min(processes, len(jobs) * seeds), progress)
+        rows.take_ready(ready or {})
+        tasks = rows.missing()
+        costs = {} if processes == 1 else _costs(bench, jobs, tasks)
+        if processes == 0:
+            processes = usable_cores() if sum(costs.values()) > _SHORT_RUN else 1
+        processes = min(processes, len(tasks))
+        if processes > 1:
+            # The longest first: one that is begun last keeps all other cores waiting.
+            tasks.sort(key=lambda task: -costs[task])
+            _run_in_workers(bench, jobs, tasks, processes, rows, progress)
+        else:
+            _run_here(bench, jobs, tasks, rows, progress)
+        return rows.in_order()
     finally:
         progress.clear()
 
@@ -94,97 +109,101 @@ def summary(row: Sequence[Measure], rounds: int) -> str:
     return f"{error:.2f} % error, {seeds}, {seconds:.1f} s, {speed:,.0f} rounds/s"
 
 
+class _Rows:
+    """Results in their places, in whatever order they come."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        jobs: Sequence[Job],
+        seeds: int,
+        progress: Progress,
+        keep: Callable[[int, int, Measure], None] | None,
+    ) -> None:
+        self._bench, self._seeds, self._progress, self._keep = bench, seeds, progress, keep
+        self._found: list[dict[int, Measure]] = [{} for _ in jobs]
+
+    def take_ready(self, ready: Mapping[Task, Measure]) -> None:
+        for (number, seed), result in ready.items():
+            self._found[number][seed] = result
+        for number, row in enumerate(self._found):
+            if len(row) == self._seeds:
+                self._finish(number, ", found ready")
+
+    def put(self, number: int, seed: int, result: Measure) -> None:
+        if self._keep is not None:
+            self._keep(number, seed, result)
+        self._found[number][seed] = result
+        if len(self._found[number]) == self._seeds:
+            self._finish(number)
+
+    def missing(self) -> list[Task]:
+        return [
+            (number, seed)
+            for number, row in enumerate(self._found)
+            for seed in range(self._seeds)
+            if seed not in row
+        ]
+
+    def in_order(self) -> list[list[Measure]]:
+        return [[row[seed] for seed in range(self._seeds)] for row in self._found]
+
+    def _finish(self, number: int, note: str = "") -> None:
+        row = list(self._found[number].values())
+        self._progress.finish(number, summary(row, self._bench.rounds) + note)
+
+
+def _costs(bench: Bench, jobs: Sequence[Job], tasks: Sequence[Task]) -> dict[Task, int]:
+    """About how many multiplications each task takes."""
+    by_job = {}
+    for number, seed in tasks:
+        if number not in by_job:
+            with _named(jobs[number], seed):
+                state = jobs[number].learner.start(bench.source)
+            by_job[number] = bench.rounds * round_cost(bench.source, state)
+    return {task: by_job[task[0]] for task in tasks}
+
+
 def _run_here(
-    bench: Bench, jobs: Sequence[Job], seeds: int, progress: Progress
-) -> list[list[Measure]]:
-    done = [0] * len(jobs)
-    found = []
+    bench: Bench, jobs: Sequence[Job], tasks: Sequence[Task], rows: _Rows, progress: Progress
+) -> None:
+    meters = [Meter(0, 0) for _ in jobs]
+
+    def meter(number: int, before: int) -> Callable[[int], None]:
+        def advance(rounds: int) -> None:
+            meters[number] = Meter(before + rounds, 1)
+            progress.advance(meters)
+
+        return advance
+
     with threadpool_limits(limits=1):
-        for number, job in enumerate(jobs):
-            row = []
-            for seed in range(seeds):
-                progress.advance(done)
-                with _named(job, seed):
-                    advance = _meter(done, number, seed * bench.rounds, progress)
-                    row.append(measure(bench, job, seed, advance))
-            progress.finish(number, summary(row, bench.rounds))
-            found.append(row)
-    return found
-
-
-def _meter(
-    done: MutableSequence[int], number: int, before: int, progress: Progress
-) -> Callable[[int], None]:
-    def advance(rounds: int) -> None:
-        done[number] = before + rounds
-        progress.advance(done)
-
-    return advance
+        for number, seed in tasks:
+            advance = meter(number, meters[number].rounds)
+            advance(0)
+            with _named(jobs[number], seed):
+                found = measure(bench, jobs[number], seed, advance)
+            rows.put(number, seed, found)
 
 
 def _run_in_workers(
-    bench: Bench, jobs: Sequence[Job], seeds: int, processes: int, progress: Progress
-) -> list[list[Measure]]:
-    context = multiprocessing.get_context("spawn")
-    done = context.Array("q", len(jobs))
-    others = set(multiprocessing.active_children())
-    with _in_a_file(bench) as path:
-        pool = ProcessPoolExecutor(processes, context, _begin_worker, (path, done))
-        try:
-            with _interrupts_held():
-                tasks = {
-                    pool.submit(_work, job, seed, number): (number, seed)
-                    for number, job in enumerate(jobs)
-                    for seed in range(seeds)
-                }
-            found = _collect(tasks, bench, jobs, seeds, done, progress)
-        except BaseException:
-            # Nobody will look at the rest of the work: do not wait for it.
-            for child in set(multiprocessing.active_children()) - others:
-                child.terminate()
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
-        pool.shutdown()
-    return found
-
-
-@contextlib.contextmanager
-def _in_a_file(bench: Bench) -> Iterator[str]:
-    """Lay the bench down where workers can fetch it.
-
-    Sent along with a process, it would not fit the pipe, and each process would have to be up and
-    running before the next could start.
-    """
-    number, path = tempfile.mkstemp(prefix="priorshift-")
-    try:
-        with open(number, "wb") as file:
-            pickle.dump(bench, file, protocol=pickle.HIGHEST_PROTOCOL)
-        yield path
-    finally:
-        os.unlink(path)
-
-
-def _collect(
-    tasks: dict[Future[Measure], tuple[int, int]],
     bench: Bench,
     jobs: Sequence[Job],
-    seeds: int,
-    done: Any,
+    tasks: Sequence[Task],
+    processes: int,
+    rows: _Rows,
     progress: Progress,
-) -> list[list[Measure]]:
-    """Put results in their places as they come, in whatever order."""
-    found: list[dict[int, Measure]] = [{} for _ in jobs]
-    pending = set(tasks)
-    while pending:
-        finished, pending = wait(pending, timeout=_POLL, return_when=FIRST_COMPLETED)
-        for task in finished:
-            number, seed = tasks[task]
-            with _named(jobs[number], seed):
-                found[number][seed] = task.result()
-            if len(found[number]) == seeds:
-                progress.finish(number, summary(list(found[number].values()), bench.rounds))
-        progress.advance(done[:])
-    return [[row[seed] for seed in range(seeds)] for row in found]
+) -> None:
+    with working(bench, jobs, tasks, processes) as running:
+        pending = set(running.futures)
+        while pending:
+            finished, pending = wait(pending, timeout=_POLL, return_when=FIRST_COMPLETED)
+            # What is done is kept before a failure is told.
+            for future in sorted(finished, key=lambda one: one.exception() is not None):
+                number, seed = running.futures[future]
+                with _named(jobs[number], seed):
+                    found = future.result()
+                rows.put(number, seed, found)
+            progress.advance(running.meters())
 
 
 @contextlib.contextmanager
@@ -203,52 +222,3 @@ def _named(job: Job, seed: int) -> Iterator[None]:
         raise InputError(f"{where}: {error}") from error
     except Exception as error:
         raise JobError(f"{where}: {type(error).__name__}: {error}") from error
-
-
-@contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Let processes that start here inherit a blocked Ctrl-C: only their parent acts on it."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-# What a worker process was given at its start; None in every other process.
-_given: tuple[Bench, Any] | None = None
-
-
-def _begin_worker(path: str, done: Any) -> None:
-    global _given
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    with open(path, "rb") as file:
-        bench = pickle.load(file)
-    threadpool_limits(limits=1)
-    _given = (bench, done)
-
-
-def _end_with_parent() -> None:
-    """A worker that waits for work would outlive a parent that was killed."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _work(job: Job, seed: int, number: int) -> Measure:
-    assert _given is not None, "the worker was not begun"
-    bench, done = _given
-    last = 0
-
-    def advance(rounds: int) -> None:
-        nonlocal last
-        with done.get_lock():
-            done[number] += rounds - last
-        last = rounds
-
-    return measure(bench, job, seed, advance)

@@ -11,7 +11,8 @@ class Record(TypedDict):
     ``errors`` has a number for each seed, ``error_std`` is their sample standard deviation (0 for
     a single seed), ``oracle_error``, ``fix_error``, ``prior_error`` (L1 distance of the learner's
     class mix from the true one) and ``variation`` (V_T) are means over the seeds. ``seconds`` is
-    the time of the learner's own steps, all seeds together.
+    the time of the learner's own steps, all seeds together. ``sketch`` is what the learner read in
+    the place of the offline set, as ``blocks:1000``.
 
     Examples
     --------
@@ -27,6 +28,7 @@ class Record(TypedDict):
     shift: str
     rounds: int
     batch_size: int
+    sketch: str | None
     errors: list[float]
     error_mean: float
     error_std: float

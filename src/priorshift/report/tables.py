@@ -48,15 +48,16 @@ def results_table(records: Sequence[Record], *, compare: bool, width: int | None
     >>> record: Record = {
     ...     "learner": "atlas", "hint": None, "preset": "paper", "protocol": "predict-first",
     ...     "data": "synthetic", "shift": "squ", "rounds": 10_000, "batch_size": 100,
-    ...     "errors": [4.25], "error_mean": 4.25, "error_std": 0.0, "oracle_error": 1.98,
+    ...     "sketch": None, "errors": [4.25], "error_mean": 4.25, "error_std": 0.0,
+    ...     "oracle_error": 1.98,
     ...     "fix_error": 7.84, "prior_error": 0.1, "variation": 1.0, "seconds": 2.0,
     ...     "rounds_per_second": 5000.0}
     >>> print(results_table([record], compare=True))
     synthetic data, preset paper, 10,000 rounds of 100 rows, 1 seed: average error in %
     <BLANKLINE>
     learner      protocol       squ
-    -----------  -------------  ------------------------------
-    ATLAS        predict-first  4.25 ±0.00 (paper 4.27, -0.02)
+    -----------  -------------  ------------------------
+    ATLAS        predict-first  4.25 (paper 4.27, -0.02)
     f0 as it is                 7.84
     oracle                      1.98
     <BLANKLINE>
@@ -66,7 +67,7 @@ def results_table(records: Sequence[Record], *, compare: bool, width: int | None
     tables = [_grid(records, shifts, compare)]
     if width is not None and len(shifts) > 1 and _width(tables[0]) > width:
         tables = [_grid(records, [shift], compare) for shift in shifts]
-    return "\n\n".join([_title(records[0]), *tables, *_footnotes(records, compare)])
+    return "\n\n".join([_title(records), *tables, *_footnotes(records, compare)])
 
 
 def learner_label(learner: str, hint: str | None) -> str:
@@ -80,11 +81,13 @@ def learner_label(learner: str, hint: str | None) -> str:
     return learner.upper() + (f" ({hint})" if hint is not None else "")
 
 
-def _title(record: Record) -> str:
+def _title(records: Sequence[Record]) -> str:
+    record = records[0]
+    sketch = next((f"sketch {r['sketch']}, " for r in records if r["sketch"] is not None), "")
     seeds = len(record["errors"])
     deviation = " ± its standard deviation over the seeds" if seeds > 1 else ""
     return (
-        f"{record['data']} data, preset {record['preset']}, {record['rounds']:,} rounds of "
+        f"{record['data']} data, preset {record['preset']}, {sketch}{record['rounds']:,} rounds of "
         f"{record['batch_size']:,} rows, {seeds} seed{'s' * (seeds > 1)}: "
         f"average error in %{deviation}"
     )
@@ -107,7 +110,9 @@ def _grid(records: Sequence[Record], shifts: Sequence[str], compare: bool) -> st
 
 
 def _cell(record: Record, compare: bool) -> str:
-    text = f"{record['error_mean']:.2f} ±{record['error_std']:.2f}"
+    text = f"{record['error_mean']:.2f}"
+    if len(record["errors"]) > 1:
+        text += f" ±{record['error_std']:.2f}"
     published = _published(record) if compare else None
     if published is None:
         return text
