@@ -14,7 +14,7 @@ from scipy.special import softmax
 from priorshift.calibration._minimise import minimise
 from priorshift.calibration.base import Rows, frozen, log_floored
 from priorshift.errors import InputError
-from priorshift.typing import FloatArray
+from priorshift.typing import FloatArray, IntArray
 
 # A hold-out without errors asks for an infinite scale. This much weight, in rows, pulls the scales
 # to 1; where anything is to be learned of them it is not felt.
@@ -74,9 +74,9 @@ class ScaledObjective:
         self.rows, self.tied, self.biased = rows, tied, biased
         # Centred, scale and bias hardly depend on each other; without a bias there is no centre.
         self.centre = rows.weights @ rows.logs if biased else np.zeros(rows.n_classes)
-        self.logs = rows.logs - self.centre
+        # Rows along the last axis: sums over classes then run through memory in order.
+        self.logs = np.ascontiguousarray((rows.logs - self.centre).T)
         self.ridge = RIDGE_ROWS / len(rows.labels)
-        self._own = (np.arange(len(rows.labels)), rows.labels)
 
     @property
     def n_scales(self) -> int:
@@ -104,29 +104,24 @@ class ScaledObjective:
         return scale, bias - bias.mean()
 
     def _proba(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Probabilities, and the log-loss of each row."""
-        scores = self.logs * theta[: self.n_scales]
+        """Probabilities (K, n), and the log-loss of each row."""
+        scores = self.logs * theta[: self.n_scales, None]
         if self.biased:
-            scores += theta[self.n_scales :]
-        scores -= scores.max(axis=1, keepdims=True)
-        own = scores[self._own]
-        np.exp(scores, out=scores)
-        total = scores.sum(axis=1)
-        scores /= total[:, None]
-        return scores, np.log(total) - own
+            scores += theta[self.n_scales :, None]
+        return softmax_rows(scores, self.rows.labels)
 
     def value_and_gradient(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Log-loss with the ridge, and its gradient."""
         residual, losses = self._proba(theta)
         away = theta[: self.n_scales] - 1.0
         value = float(self.rows.weights @ losses + 0.5 * self.ridge * away @ away)
-        residual[self._own] -= 1.0
-        residual *= self.rows.weights[:, None]
-        slopes = np.einsum("nk,nk->k", residual, self.logs)
+        residual[self.rows.labels, np.arange(len(losses))] -= 1.0
+        residual *= self.rows.weights
+        slopes = np.einsum("kn,kn->k", residual, self.logs)
         scales = slopes.sum(keepdims=True) if self.tied else slopes
         parts = [scales + self.ridge * away]
         if self.biased:
-            parts.append(residual.sum(axis=0))
+            parts.append(residual.sum(axis=1))
         return value, np.concatenate(parts)
 
     def hessian(self, theta: FloatArray) -> FloatArray:
@@ -134,26 +129,45 @@ class ScaledObjective:
         proba, _ = self._proba(theta)
         weights = self.rows.weights
         moved = proba * self.logs
-        columns = [moved.sum(axis=1, keepdims=True) if self.tied else moved]
-        weighted = weights @ moved
-        squares = weights @ (moved * self.logs)
+        parts = [moved.sum(axis=0, keepdims=True) if self.tied else moved]
         if self.biased:
-            columns.append(proba)
-        outer = np.hstack(columns)
-        H = -(outer * weights[:, None]).T @ outer
+            parts.append(proba)
+        outer = np.vstack(parts)
+        H = -(outer * weights) @ outer.T
+        squares = (moved * self.logs) @ weights
         s, K = self.n_scales, self.rows.n_classes
         first = np.arange(s)
         H[first, first] += (squares.sum() if self.tied else squares) + self.ridge
         if self.biased:
             last = s + np.arange(K)
-            H[last, last] += weights @ proba
+            H[last, last] += proba @ weights
             across = np.zeros(K, dtype=np.intp) if self.tied else np.arange(K)
+            weighted = moved @ weights
             H[across, last] += weighted
             H[last, across] += weighted
         return np.asarray(H)
 
 
-def fit_scaled(rows: Rows, name: str, *, tied: bool, biased: bool) -> ScaledMap:
+def softmax_rows(scores: FloatArray, labels: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Softmax over the first axis of (K, n) scores, in place; and each column's log-loss.
+
+    Examples
+    --------
+    >>> proba, losses = softmax_rows(np.zeros((2, 1)), np.array([0]))
+    >>> proba.tolist(), losses.round(3).tolist()
+    ([[0.5], [0.5]], [0.693])
+    """
+    scores -= scores.max(axis=0)
+    own = scores[labels, np.arange(len(labels))]
+    np.exp(scores, out=scores)
+    total = scores.sum(axis=0)
+    scores /= total
+    return scores, np.log(total) - own
+
+
+def fit_scaled(
+    rows: Rows, name: str, *, tied: bool, biased: bool, tolerance: float = 1e-8
+) -> ScaledMap:
     """Fit the map of least log-loss.
 
     Examples
@@ -164,6 +178,6 @@ def fit_scaled(rows: Rows, name: str, *, tied: bool, biased: bool) -> ScaledMap:
     [0.47, 0.47]
     """
     objective = ScaledObjective(rows, tied=tied, biased=biased)
-    theta = minimise(objective, objective.start(), objective.lower())
+    theta = minimise(objective, objective.start(), objective.lower(), tolerance)
     scale, bias = objective.parameters(theta)
     return ScaledMap(name, scale, bias, rows.floor)

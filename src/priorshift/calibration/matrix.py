@@ -10,7 +10,7 @@ from scipy.special import softmax
 
 from priorshift.calibration._folds import best_of
 from priorshift.calibration._minimise import minimise
-from priorshift.calibration._scaled import RIDGE_ROWS, fit_scaled
+from priorshift.calibration._scaled import RIDGE_ROWS, fit_scaled, softmax_rows
 from priorshift.calibration.base import Rows, frozen, log_floored
 from priorshift.errors import InputError
 from priorshift.shifts import check_integer
@@ -74,11 +74,10 @@ class MatrixObjective:
         self.rows = rows
         self.centre = rows.weights @ rows.logs
         centred = rows.logs - self.centre
-        self.inputs = np.hstack([centred, np.ones((len(centred), 1))])
-        spread = float((rows.weights @ centred**2).mean())
-        self.strength = strength * spread
+        # Rows along the last axis: sums over classes then run through memory in order.
+        self.inputs = np.vstack([centred.T, np.ones(len(centred))])
+        self.strength = strength * float((rows.weights @ centred**2).mean())
         self.ridge = RIDGE_ROWS / len(rows.labels)
-        self._own = (np.arange(len(rows.labels)), rows.labels)
 
     def pack(self, weights: FloatArray, bias: FloatArray) -> FloatArray:
         """The unknowns of a map: W, with the bias on centred logarithms as its last column."""
@@ -91,14 +90,8 @@ class MatrixObjective:
         return both[:, :-1], bias - bias.mean()
 
     def _proba(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Probabilities, and the log-loss of each row."""
-        scores = self.inputs @ theta.reshape(self.rows.n_classes, -1).T
-        scores -= scores.max(axis=1, keepdims=True)
-        own = scores[self._own]
-        np.exp(scores, out=scores)
-        total = scores.sum(axis=1)
-        scores /= total[:, None]
-        return scores, np.log(total) - own
+        """Probabilities (K, n), and the log-loss of each row."""
+        return softmax_rows(theta.reshape(self.rows.n_classes, -1) @ self.inputs, self.rows.labels)
 
     def value_and_gradient(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Log-loss with penalty and ridge, and its gradient."""
@@ -108,9 +101,9 @@ class MatrixObjective:
         away = W - np.trace(W) / K * np.eye(K)
         pull = W - np.eye(K)
         penalty = 0.5 * (self.strength * (away**2).sum() + self.ridge * (pull**2).sum())
-        residual[self._own] -= 1.0
-        residual *= self.rows.weights[:, None]
-        gradient = residual.T @ self.inputs
+        residual[self.rows.labels, np.arange(len(losses))] -= 1.0
+        residual *= self.rows.weights
+        gradient = residual @ self.inputs.T
         gradient[:, :-1] += self.strength * away + self.ridge * pull
         return float(self.rows.weights @ losses + penalty), gradient.ravel()
 
@@ -118,12 +111,12 @@ class MatrixObjective:
         """Second derivatives, the products in float32: Newton only takes its direction from it."""
         K, d = self.rows.n_classes, self.rows.n_classes + 1
         proba, _ = self._proba(theta)
-        inputs = (self.inputs * np.sqrt(self.rows.weights)[:, None]).astype(np.float32)
-        thin = proba.astype(np.float32)
-        spread = (thin[:, :, None] * inputs[:, None, :]).reshape(len(thin), -1)
-        H = -(spread.T @ spread).astype(np.float64).reshape(K, d, K, d)
+        inputs = (self.inputs * np.sqrt(self.rows.weights)).astype(np.float32)
+        spread = proba.astype(np.float32)[:, None] * inputs
+        flat = spread.reshape(K * d, -1)
+        H = -(flat @ flat.T).astype(np.float64).reshape(K, d, K, d)
         for k in range(K):
-            H[k, :, k, :] += (inputs * thin[:, k, None]).T @ inputs
+            H[k, :, k, :] += spread[k] @ inputs.T
         row, column = np.divmod(np.arange(K * K), K)
         H[row, column, row, column] += self.strength + self.ridge
         trace = np.arange(K)
@@ -221,7 +214,7 @@ class MatrixScaling:
         objective = MatrixObjective(rows, self.strength)
         if near is None:
             # What the strongest penalty would give is a better start than the identity.
-            simple = fit_scaled(rows, self.name, tied=True, biased=True)
+            simple = fit_scaled(rows, self.name, tied=True, biased=True, tolerance=_ROUGH)
             start = objective.pack(np.diag(simple.scale), simple.bias)
         else:
             start = objective.pack(near.weights, near.bias)
