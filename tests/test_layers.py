@@ -16,7 +16,7 @@ ROOT = Path(priorshift.__file__).parent
 LAYERS = [
     {"errors", "threads", "typing"},
     {"checks", "risk", "shifts"},
-    {"confusion", "features", "model", "head", "streams"},
+    {"calibration", "confusion", "features", "model", "head", "streams"},
     {"crossfit"},
     {"source", "datasets"},
     {"priors", "hints"},
