@@ -14,7 +14,7 @@ from priorshift.typing import FloatArray
 _log = logging.getLogger(__name__)
 
 # With more unknowns than this the Hessian costs more than the steps that it saves.
-_NEWTON_UNKNOWNS = 1000
+_NEWTON_UNKNOWNS = 500
 _NEWTON_STEPS = 60
 _LBFGS_STEPS = 2000
 _TOLERANCE = 1e-8

@@ -132,7 +132,7 @@ class MatrixScaling:
     with a strong one this is bias-corrected temperature scaling, which has no penalty itself. The
     bias is free, so the mean calibrated probability of each class is its share of the hold-out.
 
-    There are K (K + 1) unknowns: Newton steps up to K = 31, L-BFGS above, which takes a while
+    There are K (K + 1) unknowns: Newton steps up to K = 21, L-BFGS above, which takes a while
     when K is in the hundreds.
 
     Parameters

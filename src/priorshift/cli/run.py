@@ -9,7 +9,8 @@ import sys
 import warnings
 from typing import Any
 
-from priorshift.cli.arguments import HelpFormatter, names, whole_number
+from priorshift.calibration import CALIBRATIONS
+from priorshift.cli.arguments import HelpFormatter, names, one_name, whole_number
 from priorshift.cli.messages import first_lines, warn
 from priorshift.cli.output import check_writable, write_whole
 from priorshift.cli.plan import is_papers, make_plan, make_record
@@ -89,6 +90,12 @@ def _add_what(group: Any) -> None:
         "--protocol",
         choices=PROTOCOLS,
         help="order within a round (default: each learner's own)",
+    )
+    group.add_argument(
+        "--calibration",
+        type=one_name("calibration", CALIBRATIONS),
+        metavar="NAME",
+        help=f"of f0, on the hold-out: {', '.join(CALIBRATIONS)} (default: each learner's own)",
     )
     group.add_argument(
         "--loss", choices=("softmax", "hinge"), default="softmax", help="loss of linear learners"
