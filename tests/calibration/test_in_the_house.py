@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import priorshift
+from checks import CHECKS
 from priorshift.calibration import IdentityMap, MatrixScaling, ScaledMap, Temperature
 from priorshift.classifier import LabelShiftClassifier, load
 from priorshift.cli.main import build_parser
@@ -284,3 +285,14 @@ def test_a_logistic_regression_that_overfits_is_mended_on_the_hold_out(blobs):
     rows = np.arange(len(source.labels))
     losses = [-np.log(s.proba[rows, s.labels]).mean() for s in (plain, source)]
     assert losses[1] < losses[0]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_learner_obeys_the_checks_with_a_calibrated_source(name, check, calibrated, batches):
+    check(LEARNERS[name](), calibrated, [calibrated.read(b.features[:, :4]) for b in batches[:20]])
+
+
+@pytest.fixture(scope="module")
+def calibrated(source):
+    return source.calibrated(MatrixScaling(strength=0.01))
