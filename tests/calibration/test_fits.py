@@ -167,3 +167,20 @@ def test_many_unknowns_go_without_a_hessian():
             raise AssertionError("too large")
 
     np.testing.assert_allclose(minimise(Big(), np.zeros(600)), Big.centre, atol=1e-5)
+
+
+def test_blocks_of_rows_add_up_to_the_whole_hessian(rotated, monkeypatch):
+    rows = Rows.of(rotated.proba[:500], rotated.labels[:500])
+    objective = MatrixObjective(rows, 0.01)
+    theta = objective.pack(np.eye(4), np.zeros(4))
+    whole = objective.hessian(theta)
+    monkeypatch.setattr("priorshift.calibration.matrix._BLOCK", 70)
+    np.testing.assert_allclose(objective.hessian(theta), whole, atol=1e-5)
+
+
+def test_a_hessian_that_is_not_convex_is_no_trap():
+    class Saddle(Narrow):
+        def hessian(self, theta):
+            return -np.eye(len(theta))
+
+    np.testing.assert_allclose(minimise(Saddle(), np.array([3.0, -4.0])), 0.0, atol=1e-6)

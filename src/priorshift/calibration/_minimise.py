@@ -104,10 +104,11 @@ def _solve(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
     """Solve for the step; directions without curvature (softmax has some) get a little."""
     size = len(gradient)
     extra = 1e-10 * float(np.trace(hessian)) / size + 1e-300
-    while True:
+    for _ in range(8):
         try:
             factor = cho_factor(hessian + extra * np.eye(size), check_finite=False)
         except np.linalg.LinAlgError:
             extra *= 100.0
-            continue
-        return np.asarray(cho_solve(factor, gradient, check_finite=False))
+        else:
+            return np.asarray(cho_solve(factor, gradient, check_finite=False))
+    return gradient  # no curvature to speak of: a step down the slope will do

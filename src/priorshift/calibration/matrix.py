@@ -19,6 +19,8 @@ from priorshift.typing import AnyArray, FloatArray, IntArray
 # From almost bias-corrected temperature scaling to almost free.
 STRENGTHS = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0001)
 _EXACT, _ROUGH = 1e-8, 1e-4
+# Rows whose part of the Hessian is computed at once: K (K + 1) numbers each.
+_BLOCK = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +114,15 @@ class MatrixObjective:
         K, d = self.rows.n_classes, self.rows.n_classes + 1
         proba, _ = self._proba(theta)
         inputs = (self.inputs * np.sqrt(self.rows.weights)).astype(np.float32)
-        spread = proba.astype(np.float32)[:, None] * inputs
-        flat = spread.reshape(K * d, -1)
-        H = -(flat @ flat.T).astype(np.float64).reshape(K, d, K, d)
-        for k in range(K):
-            H[k, :, k, :] += spread[k] @ inputs.T
+        H = np.zeros((K, d, K, d))
+        for first in range(0, len(self.rows.labels), _BLOCK):
+            part = slice(first, first + _BLOCK)
+            some = inputs[:, part]
+            spread = proba[:, None, part].astype(np.float32) * some
+            flat = spread.reshape(K * d, -1)
+            H -= (flat @ flat.T).reshape(K, d, K, d)
+            for k in range(K):
+                H[k, :, k, :] += spread[k] @ some.T
         row, column = np.divmod(np.arange(K * K), K)
         H[row, column, row, column] += self.strength + self.ridge
         trace = np.arange(K)
