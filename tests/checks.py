@@ -247,7 +247,7 @@ def check_predictions_are_row_by_row(learner: Any, source: Any, batches: list[Ba
     batch = batches[4]
     whole = learner.predict_proba(source, state, batch)
     for rows in (slice(0, 1), slice(3, 10), slice(None, None, -1)):
-        piece = Batch(batch.proba[rows], batch.features[rows])
+        piece = batch.rows(rows)
         np.testing.assert_allclose(
             learner.predict_proba(source, state, piece), whole[rows], rtol=1e-9, atol=1e-12
         )

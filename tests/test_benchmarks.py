@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from benchmarks import calibration
 from benchmarks.__main__ import main
 from benchmarks.timing import compare
+
+from priorshift.calibration import CALIBRATIONS
 
 
 def test_the_table_has_every_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,3 +29,12 @@ def test_compare_takes_medians_of_turns() -> None:
     result = compare(lambda: calls.append("s"), lambda: calls.append("y"), seconds=0, least=5)
     assert calls == ["s", "y"] * 6
     assert result.ratio == pytest.approx(result.subject / result.yardstick)
+
+
+def test_calibration_has_a_row_for_every_map(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--data digits,no_such_data --rounds 20 --batch-size 5 --rows 400 --components 10"
+    assert calibration.main(words.split()) == 0
+    printed = capsys.readouterr().out
+    assert "no_such_data: left out" in printed
+    for name in CALIBRATIONS:
+        assert f"\n{name}" in printed

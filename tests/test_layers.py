@@ -16,7 +16,7 @@ ROOT = Path(priorshift.__file__).parent
 LAYERS = [
     {"compiled", "errors", "threads", "typing"},
     {"checks", "risk", "shifts", "store"},
-    {"confusion", "features", "model", "head", "streams"},
+    {"calibration", "confusion", "features", "model", "head", "streams"},
     {"crossfit"},
     {"source", "datasets"},
     {"priors", "hints"},

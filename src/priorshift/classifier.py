@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from priorshift.checks import is_frame
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning, SourceError
 from priorshift.learners import Learner, as_learner
-from priorshift.learners.base import round_cost
+from priorshift.learners.base import own_calibration, round_cost
 from priorshift.source import Batch, build_source
-from priorshift.state import Saved, load_parts, save_parts
+from priorshift.state import Saved, decode_recipe, encode_recipe, load_parts, save_parts
 from priorshift.threads import threads_for
 from priorshift.typing import AnyArray, FloatArray
 
@@ -52,6 +52,11 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         Diameter of the ball that their weights stay in.
     cv, random_state : int
         Folds, and their seed, of the cross-fitting that measures an unfitted estimator.
+    calibration : str or Calibration, optional
+        How the model's probabilities are calibrated on the hold-out, for whatever the learner reads
+        of them: "none", "temperature", "bias-temperature", "vector", "matrix", "isotonic", "auto",
+        or a recipe with settings of its own. None is what the learner asks for, "none" for most.
+        ("fix" stays your model to the last bit.)
 
     Attributes
     ----------
@@ -91,6 +96,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         diameter: float | None = None,
         cv: int = 5,
         random_state: int = 0,
+        calibration: Any = None,
     ) -> None:
         self.estimator = estimator
         self.learner = learner
@@ -101,6 +107,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.diameter = diameter
         self.cv = cv
         self.random_state = random_state
+        self.calibration = calibration
 
     def fit(self, X: Any, y: Any) -> Self:
         """Run the offline stage on the labelled hold-out (X, y), and start a stream.
@@ -137,6 +144,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             diameter=self.diameter,
             cv=self.cv,
             random_state=self.random_state,
+            calibration=own_calibration(learner) if self.calibration is None else self.calibration,
         )
         self._look_at_confusion(source, learner)
         self._look_at_scales(source, learner)
@@ -247,6 +255,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             "cv": self.cv,
             "random_state": self.random_state,
             "diameter": self.diameter,
+            "calibration": encode_recipe(self.calibration),
             "n_features_in": getattr(self, "n_features_in_", None),
             "feature_names_in": None if names is None else [str(name) for name in names],
         }
@@ -316,6 +325,7 @@ def load(
         intercept=source.features.intercept,
         loss=source.loss.name,
         **{name: saved.extra[name] for name in ("cv", "random_state", "diameter")},
+        calibration=decode_recipe(saved.extra.get("calibration")),
     )
     clf.source_, clf.learner_, clf.state_ = source, saved.learner, saved.state
     if saved.extra.get("n_features_in") is not None:

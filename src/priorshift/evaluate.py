@@ -31,6 +31,9 @@ class Result:
     errors, fix_errors, oracle_errors : (T,) arrays
         Share of wrong predictions of the learner, of f0, and of the clairvoyant that knows the
         round's class mix (with the true densities where the world has them, else with f0).
+    calibrated_oracle_errors : (T,) array
+        The same of what learners read, f0 calibrated by the source (f0 itself where the source has
+        no calibration), with the round's class mix: the floor for learners that reweight it.
     prior_errors : (T,) array
         L1 distance of the learner's class mix from the true one, at prediction time.
     priors : (T, K) array
@@ -63,6 +66,7 @@ class Result:
     errors: FloatArray
     fix_errors: FloatArray
     oracle_errors: FloatArray
+    calibrated_oracle_errors: FloatArray
     prior_errors: FloatArray
     priors: FloatArray
     weights: FloatArray | None
@@ -86,6 +90,11 @@ class Result:
     def oracle_error(self) -> float:
         """Average error of the clairvoyant in percent."""
         return float(100 * self.oracle_errors.mean())
+
+    @property
+    def calibrated_oracle_error(self) -> float:
+        """Average error in percent of f0, calibrated by the source, with the true class mix."""
+        return float(100 * self.calibrated_oracle_errors.mean())
 
     @property
     def rounds_per_second(self) -> float:
@@ -146,15 +155,16 @@ def evaluate(
         raise InputError(f"protocol is {protocol!r}: choose one of {known}")
     state = learner.start(source)
     tracks = _tracks(learner, source, state, stream, track_weights, risk)
-    fix_errors, oracle_errors = np.empty(len(stream)), np.empty(len(stream))
+    fix_errors, oracle_errors, floor_errors = np.empty((3, len(stream)))
     with threads_for(round_cost(source, state)):
         for chunk in stream.chunks():
             batch = source.read(chunk.X)
             rows = slice(chunk.first, chunk.first + chunk.rounds)
-            fix_errors[rows] = _per_round(batch.labels != chunk.y, chunk)
-            oracle_errors[rows] = _per_round(
-                _oracle(source, stream, chunk, batch) != chunk.y, chunk
-            )
+            fix_errors[rows] = _per_round(batch.f0_proba.argmax(axis=1) != chunk.y, chunk)
+            oracle = _oracle(source, stream, chunk, batch.f0_proba)
+            oracle_errors[rows] = _per_round(oracle != chunk.y, chunk)
+            floor = _with_true_mix(source, stream, chunk, batch.proba)
+            floor_errors[rows] = _per_round(floor != chunk.y, chunk)
             state = _walk(learner, source, state, chunk, batch, protocol, tracks, risk)
             if progress is not None:
                 progress(chunk.first + chunk.rounds)
@@ -165,6 +175,7 @@ def evaluate(
         errors=tracks.errors,
         fix_errors=fix_errors,
         oracle_errors=oracle_errors,
+        calibrated_oracle_errors=floor_errors,
         prior_errors=np.abs(tracks.priors - stream.priors).sum(axis=1),
         priors=tracks.priors,
         weights=tracks.weights,
@@ -208,7 +219,7 @@ def _walk(
     for i in range(chunk.rounds):
         rows = slice(i * size, (i + 1) * size)
         t = chunk.first + i
-        piece = Batch(batch.proba[rows], batch.features[rows])
+        piece = batch.rows(rows)
         before = state
         began = time.perf_counter()
         if protocol == "adapt-first":
@@ -253,16 +264,24 @@ def _per_round(wrong: Any, chunk: Chunk) -> FloatArray:
     return np.asarray(wrong.reshape(chunk.rounds, -1).mean(axis=1))
 
 
-def _oracle(source: Source, stream: Stream, chunk: Chunk, batch: Batch) -> IntArray:
+def _oracle(source: Source, stream: Stream, chunk: Chunk, proba: FloatArray) -> IntArray:
     """Predictions of the clairvoyant: true class mix, with true densities where they are known."""
+    densities = getattr(stream.world, "log_densities", None)
+    if densities is None:
+        return _with_true_mix(source, stream, chunk, proba)
+    return _best_classes(densities(chunk.X), stream, chunk)
+
+
+def _with_true_mix(source: Source, stream: Stream, chunk: Chunk, proba: FloatArray) -> IntArray:
+    """Predictions of class probabilities under the prior, moved to the true class mix."""
+    with np.errstate(divide="ignore"):
+        return _best_classes(np.log(proba) - np.log(source.prior), stream, chunk)
+
+
+def _best_classes(log_densities: FloatArray, stream: Stream, chunk: Chunk) -> IntArray:
     with np.errstate(divide="ignore"):
         log_prior = np.repeat(np.log(chunk.priors), stream.batch_size, axis=0)
-        densities = getattr(stream.world, "log_densities", None)
-        if densities is not None:
-            scores = densities(chunk.X)
-        else:
-            scores = np.log(batch.proba) - np.log(source.prior)
-        scores = scores + log_prior
+    scores = log_densities + log_prior
     # Where f0 gives no possible class any chance, the class mix alone decides.
     blind = np.isneginf(scores).all(axis=1)
     scores[blind] = log_prior[blind]

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
+from priorshift.calibration import Calibration
 from priorshift.datasets import Dataset
 from priorshift.datasets.synthetic import SyntheticProblem
 from priorshift.errors import SourceError
@@ -17,13 +18,16 @@ from priorshift.risk import RiskData, Softmax
 from priorshift.source import Source, build_source
 
 
-def offline_stage(dataset: Dataset, loss: str = "softmax") -> Source:
+def offline_stage(
+    dataset: Dataset, loss: str = "softmax", calibration: str | Calibration | None = None
+) -> Source:
     """Build the source of a data set.
 
     The synthetic problem's f0 is the paper's: logistic regression without intercept, the offline
     optimum in the ball of diameter 10, measured on the set that it was fitted on. Other features
     get a logistic regression fitted on one half of the offline set and measured on the other. Class
     probabilities are f0 themselves, and the linear learners work on their logarithms.
+    ``calibration`` is that of f0 on the hold-out, see ``build_source``.
 
     Examples
     --------
@@ -32,6 +36,10 @@ def offline_stage(dataset: Dataset, loss: str = "softmax") -> Source:
     >>> source.n_classes, bool(source.sigma_min > 0.5)
     (10, True)
     """
+    return _uncalibrated(dataset, loss).calibrated(calibration)
+
+
+def _uncalibrated(dataset: Dataset, loss: str) -> Source:
     if dataset.name == "synthetic":
         return _synthetic(dataset, loss)
     labels = dataset.classes[dataset.y0]

@@ -6,12 +6,19 @@ matrix and the constants of the theorems. It is built once, shared by every stre
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from priorshift.calibration import (
+    Calibration,
+    CalibrationMap,
+    NoCalibration,
+    as_calibration,
+    calibrate,
+)
 from priorshift.checks import as_labels, class_indices
 from priorshift.confusion import confusion_inverse
 from priorshift.crossfit import cross_fit
@@ -24,7 +31,10 @@ from priorshift.typing import AnyArray, Float32Array, FloatArray, IntArray
 
 
 class Batch(NamedTuple):
-    """One batch of the stream, validated: f0's probabilities (n, K) and the features (n, d).
+    """One batch of the stream, validated: class probabilities (n, K) and the features (n, d).
+
+    ``proba`` is what learners read: f0's probabilities, calibrated where the source has a
+    calibration. Then ``raw`` holds f0's own; ``f0_proba`` finds them in either case.
 
     Examples
     --------
@@ -35,11 +45,22 @@ class Batch(NamedTuple):
 
     proba: FloatArray
     features: FloatArray
+    raw: FloatArray | None = None
 
     @property
     def labels(self) -> IntArray:
-        """f0's hard predictions, as class indices."""
+        """Hard predictions by ``proba``, as class indices."""
         return np.asarray(self.proba.argmax(axis=1))
+
+    @property
+    def f0_proba(self) -> FloatArray:
+        """The probabilities of f0 itself, never calibrated."""
+        return self.proba if self.raw is None else self.raw
+
+    def rows(self, part: slice) -> Batch:
+        """The same of some of its rows."""
+        raw = None if self.raw is None else self.raw[part]
+        return Batch(self.proba[part], self.features[part], raw)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +77,16 @@ class Source:
         Column ``j``: how f0 spreads class ``j`` over its predictions (hard), or its mean
         probability vector (soft). Equation "definition-C", with the denominator summed.
     proba, labels : (n, K), (n,) arrays
-        f0's honest probabilities on the hold-out, and its classes, rows sorted by class.
+        f0's honest probabilities on the hold-out, and its classes, rows sorted by class. With a
+        calibration, calibrated: each row by a map that was fitted on other rows.
     risk : RiskData
         Class-wise features of the hold-out.
     head : (K, d) float32 array
         Linear model that UOGD and ATLAS start from.
     diameter, gradient_bound, loss_bound : float
         The constants Gamma (D), G and B of the theorems, from the data and the ball.
+    calibration : CalibrationMap or None
+        The map from f0's probabilities to those that learners read; None: there is none.
 
     Examples
     --------
@@ -85,6 +109,7 @@ class Source:
     diameter: float
     n_features: int
     honest: bool = True
+    calibration: CalibrationMap | None = None
 
     def __post_init__(self) -> None:
         for array in (self.prior, self.proba, self.labels, self.head, self.risk.XT):
@@ -165,7 +190,36 @@ class Source:
         proba = self.model.predict_proba(X)
         if len(proba) != len(features):
             raise InputError(f"the model returned {len(proba)} rows for {len(features)} rows of X")
-        return Batch(proba, features)
+        if self.calibration is None:
+            return Batch(proba, features)
+        return Batch(self.calibration(proba), features, proba)
+
+    def calibrated(
+        self, calibration: str | Calibration | None, *, cv: int = 5, random_state: int = 0
+    ) -> Source:
+        """Return a source like this one whose f0 is calibrated on the hold-out.
+
+        Learners read the probabilities of the fitted map; those of the hold-out are cross-fitted
+        in ``cv`` folds, so that confusion matrices stay honest. "none" and None change nothing.
+        """
+        recipe = as_calibration(calibration)
+        if isinstance(recipe, NoCalibration):
+            return self
+        if self.calibration is not None:
+            raise InputError(
+                f"the source is calibrated already ({self.calibration.name}): calibrate the one "
+                "that it was made from"
+            )
+        found = calibrate(
+            recipe,
+            self.proba,
+            self.labels,
+            prior=self.prior,
+            classes=self.classes,
+            folds=cv,
+            seed=random_state,
+        )
+        return replace(self, proba=found.proba, calibration=found.map)
 
 
 def build_source(
@@ -181,6 +235,7 @@ def build_source(
     prior: FloatArray | None = None,
     cv: int = 5,
     random_state: int = 0,
+    calibration: str | Calibration | None = None,
 ) -> Source:
     """Run the offline stage.
 
@@ -208,6 +263,9 @@ def build_source(
         D_0(y) where it is known; by default the shares of the hold-out.
     cv, random_state : int
         Folds of the cross-fitting, and their seed.
+    calibration : str or Calibration, optional
+        How f0's probabilities are calibrated on the hold-out: "none", "temperature",
+        "bias-temperature", "vector", "matrix", "isotonic", "auto", or a recipe with settings.
 
     Examples
     --------
@@ -221,6 +279,7 @@ def build_source(
     ([1.0, 1.0], True)
     """
     check_estimator_object(estimator)
+    recipe = as_calibration(calibration)
     feature_map = FeatureMap(features, intercept)
     matrix = feature_map(X0)
     n_features = matrix.shape[1] - intercept if features is None else -1
@@ -240,7 +299,7 @@ def build_source(
     loss_object = loss_by_name(loss)
     prior = _prior(prior, data)
     W, width = _head(model.estimator, feature_map, data, loss_object, prior, head, diameter)
-    return Source(
+    source = Source(
         model=model,
         features=feature_map,
         loss=loss_object,
@@ -253,6 +312,7 @@ def build_source(
         n_features=n_features,
         honest=honest,
     )
+    return source.calibrated(recipe, cv=cv, random_state=random_state)
 
 
 def _check_classes(fitted: Any | None, labels: AnyArray) -> AnyArray:

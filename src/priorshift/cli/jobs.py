@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from priorshift.calibration import Calibration, NoCalibration
 from priorshift.cli.messages import first_lines
 from priorshift.evaluate import evaluate
 from priorshift.learners import Learner
@@ -22,7 +23,9 @@ from priorshift.typing import FloatArray
 class Bench:
     """What all jobs of a run share. Built once, and sent to every worker once.
 
-    ``data`` is a digest of the data set, where results are to be kept.
+    ``source`` has f0 as it is; ``calibrated`` the same with f0 calibrated, for those calibrations
+    that some job asks for. ``data`` is a digest of the data set, where results are to be
+    kept.
 
     Examples
     --------
@@ -37,6 +40,13 @@ class Bench:
     rounds: int
     batch_size: int
     data: str | None = None
+    calibrated: dict[Calibration, Source] = field(default_factory=dict)
+
+    def source_for(self, job: Job) -> Source:
+        """The source that a job's learner reads."""
+        if isinstance(job.calibration, NoCalibration):
+            return self.source
+        return self.calibrated[job.calibration]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +67,7 @@ class Job:
     hint: str | None
     learner: Learner
     protocol: str
+    calibration: Calibration = field(default_factory=NoCalibration)
 
     @property
     def label(self) -> str:
@@ -69,17 +80,19 @@ class Measure(NamedTuple):
 
     Examples
     --------
-    >>> Measure(5.4, 7.8, 2.0, 0.1, 3.0, 1.5).error
+    >>> Measure(5.4, 7.8, 2.0, 2.0, 0.1, 3.0, 1.5).error
     5.4
     """
 
     error: float
     fix_error: float
     oracle_error: float
+    calibrated_oracle_error: float
     prior_error: float
     variation: float
     seconds: float
     warnings: tuple[str, ...] = ()
+    calibration_map: str = "none"
 
 
 def measure(bench: Bench, job: Job, seed: int, progress: Callable[[int], None]) -> Measure:
@@ -103,14 +116,17 @@ def measure(bench: Bench, job: Job, seed: int, progress: Callable[[int], None]) 
         priors = job.shift.priors(bench.mu1, bench.mu2, bench.rounds, np.random.default_rng(seed))
         stream = Stream(bench.world, priors, bench.batch_size, seed)
         result = evaluate(
-            job.learner, bench.source, stream, protocol=job.protocol, progress=progress
+            job.learner, bench.source_for(job), stream, protocol=job.protocol, progress=progress
         )
+    fitted = bench.source_for(job).calibration
     return Measure(
         error=result.error,
         fix_error=result.fix_error,
         oracle_error=result.oracle_error,
+        calibrated_oracle_error=result.calibrated_oracle_error,
         prior_error=float(result.prior_errors.mean()),
         variation=result.variation,
         seconds=result.seconds,
         warnings=first_lines(caught),
+        calibration_map="none" if fitted is None else fitted.name,
     )

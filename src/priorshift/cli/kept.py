@@ -13,7 +13,7 @@ from priorshift.datasets import Dataset
 from priorshift.store import Store, code_digest, describe, digest
 
 # What is measured and how (cli/jobs.py): a change there needs another number here.
-_KIND = "priorshift run, 1"
+_KIND = "priorshift run, 2"
 
 
 def data_digest(dataset: Dataset) -> str:
@@ -57,6 +57,7 @@ def settings_of(bench: Bench, job: Job, preset: str, seed: int) -> dict[str, Any
         "batch_size": bench.batch_size,
         "shift": describe(job.shift),
         "learner": describe(job.learner),
+        "calibration": describe(job.calibration),
         "preset": preset,
         "protocol": job.protocol,
         "seed": seed,

@@ -12,6 +12,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from priorshift.calibration import as_calibration
 from priorshift.cli.arguments import class_mix
 from priorshift.cli.jobs import Bench, Job, Measure
 from priorshift.cli.kept import data_digest
@@ -20,6 +21,7 @@ from priorshift.datasets import Dataset, load_dataset
 from priorshift.errors import InputError, PriorshiftWarning
 from priorshift.hints import Hint, Periodic
 from priorshift.learners import LEARNERS, as_learner
+from priorshift.learners.base import own_calibration
 from priorshift.offline import offline_stage, paper_settings
 from priorshift.report import Record
 from priorshift.shifts import SHIFTS, Mixture, shift_by_name
@@ -51,11 +53,23 @@ def make_plan(options: argparse.Namespace) -> tuple[Bench, list[Job]]:
     ]
     with threadpool_limits(limits=1), _named(options.data):  # its bits depend on the machine alone
         source = offline_stage(dataset, options.loss)
+        recipes = dict.fromkeys(job.calibration for job in jobs)
+        calibrated = {recipe: source.calibrated(recipe) for recipe in recipes}
+        bench = Bench(
+            world=dataset.world,
+            source=source,
+            mu1=mu1,
+            mu2=mu2,
+            rounds=options.rounds,
+            batch_size=options.batch_size,
+            data=None if options.store is None else data_digest(dataset),
+            calibrated=calibrated,
+        )
         for job in jobs:
             if hasattr(job.learner, "check"):
-                job.learner.check(source)  # refuses now what would fail in the first round
-    digest = None if options.store is None else data_digest(dataset)
-    return Bench(dataset.world, source, mu1, mu2, options.rounds, options.batch_size, digest), jobs
+                # Refuse now what would fail in the first round.
+                job.learner.check(bench.source_for(job))
+    return bench, jobs
 
 
 def _hints(options: argparse.Namespace) -> list[str]:
@@ -134,7 +148,8 @@ def _job(
     }
     learner = as_learner(name, **settings)
     protocol = options.protocol or learner.protocol
-    return Job(shift_name, shift, name, hint, learner, protocol)
+    calibration = as_calibration(options.calibration or own_calibration(learner))
+    return Job(shift_name, shift, name, hint, learner, protocol, calibration)
 
 
 def make_record(options: argparse.Namespace, job: Job, row: Sequence[Measure]) -> Record:
@@ -146,7 +161,7 @@ def make_record(options: argparse.Namespace, job: Job, row: Sequence[Measure]) -
     >>> from priorshift.learners import FIX
     >>> options = build_parser().parse_args(["run", "--rounds", "100"])
     >>> job = Job("lin", shift_by_name("lin"), "fix", None, FIX(), "predict-first")
-    >>> row = [Measure(e, e, 2.0, 0.1, 3.0, 1.0) for e in (5.0, 7.0)]
+    >>> row = [Measure(e, e, 2.0, 2.0, 0.1, 3.0, 1.0) for e in (5.0, 7.0)]
     >>> record = make_record(options, job, row)
     >>> record["error_mean"], round(record["error_std"], 3), record["rounds_per_second"]
     (6.0, 1.414, 100.0)
@@ -158,6 +173,8 @@ def make_record(options: argparse.Namespace, job: Job, row: Sequence[Measure]) -
         hint=job.hint,
         preset=options.preset,
         protocol=job.protocol,
+        calibration=job.calibration.name,
+        calibration_map=row[0].calibration_map,
         data=options.data,
         shift=job.shift_name,
         rounds=options.rounds,
@@ -167,6 +184,7 @@ def make_record(options: argparse.Namespace, job: Job, row: Sequence[Measure]) -
         error_mean=statistics.fmean(errors),
         error_std=statistics.stdev(errors) if len(errors) > 1 else 0.0,
         oracle_error=statistics.fmean(one.oracle_error for one in row),
+        calibrated_oracle_error=statistics.fmean(one.calibrated_oracle_error for one in row),
         fix_error=statistics.fmean(one.fix_error for one in row),
         prior_error=statistics.fmean(one.prior_error for one in row),
         variation=statistics.fmean(one.variation for one in row),
@@ -191,6 +209,7 @@ def is_papers(options: argparse.Namespace) -> bool:
         options.data == "synthetic"
         and options.preset == "paper"
         and options.loss == "softmax"
+        and options.calibration in (None, "none")
         and own
         and all(getattr(options, name) is None for name in own_values)
     )

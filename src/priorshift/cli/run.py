@@ -11,7 +11,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from priorshift.cli.arguments import HelpFormatter, names, whole_number
+from priorshift.calibration import CALIBRATIONS
+from priorshift.cli.arguments import HelpFormatter, names, one_name, whole_number
 from priorshift.cli.jobs import Bench, Job, Measure
 from priorshift.cli.kept import Kept
 from priorshift.cli.messages import first_lines, warn
@@ -96,6 +97,12 @@ def _add_what(group: Any) -> None:
         "--protocol",
         choices=PROTOCOLS,
         help="order within a round (default: each learner's own)",
+    )
+    group.add_argument(
+        "--calibration",
+        type=one_name("calibration", CALIBRATIONS),
+        metavar="NAME",
+        help=f"of f0, on the hold-out: {', '.join(CALIBRATIONS)} (default: each learner's own)",
     )
     group.add_argument(
         "--loss", choices=("softmax", "hinge"), default="softmax", help="loss of linear learners"

@@ -99,7 +99,7 @@ def summary(row: Sequence[Measure], rounds: int) -> str:
 
     Examples
     --------
-    >>> summary([Measure(5.4, 7.8, 2.0, 0.1, 3.0, 0.5)], rounds=1000)
+    >>> summary([Measure(5.4, 7.8, 2.0, 2.0, 0.1, 3.0, 0.5)], rounds=1000)
     '5.40 % error, 1 seed, 0.5 s, 2,000 rounds/s'
     """
     seconds = max(sum(one.seconds for one in row), 1e-9)

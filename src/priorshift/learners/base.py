@@ -18,6 +18,7 @@ import numpy as np
 from scipy.special import softmax
 
 from priorshift import compiled
+from priorshift.calibration import Calibration
 from priorshift.errors import InputError, InputTypeError
 from priorshift.priors import PriorEstimator, estimator_by_name, project_simplex
 from priorshift.risk import Blocks, RiskData
@@ -30,7 +31,11 @@ FORMS = ("raw", "clipped", "simplex")
 
 
 class Learner(Protocol):
-    """The three steps, and a word on what the learner believes of the class mix."""
+    """The three steps, and a word on what the learner believes of the class mix.
+
+    A learner may also say which calibration of f0 it works best with, as a class attribute
+    ``calibration``; see ``own_calibration``.
+    """
 
     name: ClassVar[str]
 
@@ -166,6 +171,20 @@ def check_positive(setting: str, value: float | None) -> None:
 def _choose(setting: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise InputError(f"{setting} is {value!r}: choose one of {', '.join(map(repr, known))}")
+
+
+def own_calibration(learner: Any) -> str | Calibration:
+    """The calibration that a learner asks for where the user names none: "none" for most.
+
+    Examples
+    --------
+    >>> class Tracker:
+    ...     calibration = "auto"
+    >>> own_calibration(Tracker()), own_calibration(object())
+    ('auto', 'none')
+    """
+    own = getattr(learner, "calibration", None)
+    return "none" if own is None else own
 
 
 def round_cost(source: Source, state: Any) -> int:

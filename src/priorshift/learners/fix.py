@@ -33,8 +33,8 @@ class FIX:
         return FixState(0)
 
     def predict_proba(self, source: Source, state: FixState, batch: Batch) -> FloatArray:
-        """f0's probabilities."""
-        return batch.proba
+        """f0's probabilities, also where the source has them calibrated."""
+        return batch.f0_proba
 
     def adapt(self, source: Source, state: FixState, batch: Batch) -> FixState:
         """Count the round."""

@@ -47,11 +47,12 @@ def results_table(records: Sequence[Record], *, compare: bool, width: int | None
     --------
     >>> record: Record = {
     ...     "learner": "atlas", "hint": None, "preset": "paper", "protocol": "predict-first",
+    ...     "calibration": "none", "calibration_map": "none",
     ...     "data": "synthetic", "shift": "squ", "rounds": 10_000, "batch_size": 100,
     ...     "sketch": None, "errors": [4.25], "error_mean": 4.25, "error_std": 0.0,
     ...     "oracle_error": 1.98,
-    ...     "fix_error": 7.84, "prior_error": 0.1, "variation": 1.0, "seconds": 2.0,
-    ...     "rounds_per_second": 5000.0}
+    ...     "calibrated_oracle_error": 3.1, "fix_error": 7.84, "prior_error": 0.1,
+    ...     "variation": 1.0, "seconds": 2.0, "rounds_per_second": 5000.0}
     >>> print(results_table([record], compare=True))
     synthetic data, preset paper, 10,000 rounds of 100 rows, 1 seed: average error in %
     <BLANKLINE>
@@ -106,6 +107,11 @@ def _grid(records: Sequence[Record], shifts: Sequence[str], compare: bool) -> st
         baseline = [f"{by_shift[shift]['fix_error']:.2f}" for shift in shifts]
         rows.append(["f0 as it is", "", *baseline])
     rows.append(["oracle", "", *(f"{by_shift[shift]['oracle_error']:.2f}" for shift in shifts)])
+    for recipe, fitted in dict.fromkeys((r["calibration"], r["calibration_map"]) for r in records):
+        if recipe != "none":
+            floors = {r["shift"]: r for r in records if r["calibration"] == recipe}
+            texts = [f"{floors[shift]['calibrated_oracle_error']:.2f}" for shift in shifts]
+            rows.append([f"f0 by {fitted}, true mix", "", *texts])
     return text_table(["learner", "protocol", *shifts], rows)
 
 

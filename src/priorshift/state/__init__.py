@@ -14,6 +14,7 @@ not prove who wrote a file, and a forged decision tree can still crash scikit-le
 models that come from people you trust.
 """
 
+from priorshift.state.calibrations import decode_recipe, encode_recipe
 from priorshift.state.saved import Saved, load_parts, save_parts
 
-__all__ = ["Saved", "load_parts", "save_parts"]
+__all__ = ["Saved", "decode_recipe", "encode_recipe", "load_parts", "save_parts"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from priorshift.calibration import CALIBRATIONS, MAPS
 from priorshift.errors import FileFormatError
 from priorshift.hints import HINTS, Hint
 from priorshift.learners import LEARNERS
@@ -16,6 +17,8 @@ OWN: dict[str, Any] = {
     **{f"learner/{name}": kind for name, kind in LEARNERS.items()},
     **{f"hint/{name}": kind for name, kind in HINTS.items()},
     "hint/custom": Hint,
+    **{f"calibration/{name}": kind for name, kind in CALIBRATIONS.items()},
+    **{f"calibration-map/{name}": kind for name, kind in MAPS.items()},
     "prior/bbse": BBSE,
     "prior/rlls": RLLS,
     "prior/mlls": MLLS,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from priorshift.calibration import MAPS
 from priorshift.errors import FileFormatError, InputError
 from priorshift.features import FeatureMap
 from priorshift.model import Model, log_probabilities
@@ -50,9 +51,20 @@ def encode_source(source: Source, parts: Parts) -> dict[str, Any]:
         "intercept": source.features.intercept,
     }
     encoded = {name: parts.encode(value, f"source/{name}") for name, value in fields.items()}
+    if source.calibration is not None:
+        encoded["calibration"] = _encode_calibration(source.calibration, parts)
     encoded["estimator"] = _encode_object(source.model.estimator, "estimator", parts)
     encoded["features"] = _encode_object(source.features.map, "features", parts)
     return encoded
+
+
+def _encode_calibration(fitted: Any, parts: Parts) -> Any:
+    if type(fitted) not in MAPS.values():
+        raise InputError(
+            f"the calibration map {full_name(fitted)} cannot be saved: use a calibration of "
+            "priorshift's own"
+        )
+    return parts.encode(fitted, "source/calibration")
 
 
 def decode_source(encoded: Any, parts: Parts, estimator: Any, features: Any) -> Source:
@@ -102,6 +114,8 @@ an array of float64 with shape (2,) is needed
     """
     d, n = source.risk.XT.shape
     K = len(source.classes)
+    if source.calibration is not None:
+        _check_calibration(source.calibration, K)
     needed: list[tuple[str, AnyArray, type[Any], tuple[int, ...]]] = [
         ("prior", source.prior, np.float64, (K,)),
         ("proba", source.proba, np.float64, (n, K)),
@@ -114,6 +128,15 @@ an array of float64 with shape (2,) is needed
         wanted = kind(np.broadcast_to(dtype(0), shape))
         if kind(array) != wanted:
             raise FileFormatError(f"source.{name} is {kind(array)}, {wanted} is needed")
+
+
+def _check_calibration(fitted: Any, n_classes: int) -> None:
+    if type(fitted) not in MAPS.values():
+        raise FileFormatError(f"source.calibration is {full_name(fitted)}, which is no map")
+    if fitted.n_classes not in (None, n_classes):
+        raise FileFormatError(
+            f"source.calibration is for {fitted.n_classes} classes, the source has {n_classes}"
+        )
 
 
 def _encode_object(value: Any, role: str, parts: Parts) -> Any:

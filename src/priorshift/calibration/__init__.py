@@ -1,0 +1,93 @@
+"""Calibration of f0 on the hold-out: one file for each map.
+
+Learners that follow the class mix by ratios f0(x) / prior are only as good as f0's probabilities.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from priorshift.calibration._scaled import ScaledMap
+from priorshift.calibration.auto import Auto
+from priorshift.calibration.base import Calibration, CalibrationMap
+from priorshift.calibration.bias_temperature import BiasTemperature
+from priorshift.calibration.honest import Calibrated, calibrate
+from priorshift.calibration.isotonic import IsotonicMap, IsotonicScaling
+from priorshift.calibration.matrix import MatrixMap, MatrixScaling
+from priorshift.calibration.none import IdentityMap, NoCalibration
+from priorshift.calibration.temperature import Temperature
+from priorshift.calibration.vector import VectorScaling
+from priorshift.errors import InputError, InputTypeError
+
+__all__ = [
+    "CALIBRATIONS",
+    "MAPS",
+    "Auto",
+    "BiasTemperature",
+    "Calibrated",
+    "Calibration",
+    "CalibrationMap",
+    "IdentityMap",
+    "IsotonicMap",
+    "IsotonicScaling",
+    "MatrixMap",
+    "MatrixScaling",
+    "NoCalibration",
+    "ScaledMap",
+    "Temperature",
+    "VectorScaling",
+    "as_calibration",
+    "calibrate",
+]
+
+CALIBRATIONS: dict[str, Any] = {
+    recipe.name: recipe
+    for recipe in (
+        NoCalibration,
+        Temperature,
+        BiasTemperature,
+        VectorScaling,
+        MatrixScaling,
+        IsotonicScaling,
+        Auto,
+    )
+}
+"""Recipes by name."""
+
+MAPS: dict[str, Any] = {
+    "identity": IdentityMap,
+    "scaled": ScaledMap,
+    "matrix": MatrixMap,
+    "isotonic": IsotonicMap,
+}
+"""What recipes return, under the names that files know them by."""
+
+
+def as_calibration(calibration: str | Calibration | None) -> Calibration:
+    """Return a recipe from its name, or the recipe itself; None is "none".
+
+    Examples
+    --------
+    >>> as_calibration("matrix")
+    MatrixScaling(strength=None, folds=5, seed=0)
+    >>> as_calibration("platt")
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: no calibration is called 'platt'; choose one of 'none', \
+'temperature', 'bias-temperature', 'vector', 'matrix', 'isotonic', 'auto', or pass a recipe
+    """
+    if calibration is None:
+        return NoCalibration()
+    if isinstance(calibration, str):
+        if calibration not in CALIBRATIONS:
+            known = ", ".join(map(repr, CALIBRATIONS))
+            raise InputError(
+                f"no calibration is called {calibration!r}; choose one of {known}, or pass a recipe"
+            )
+        recipe: Calibration = CALIBRATIONS[calibration]()
+        return recipe
+    if isinstance(calibration, type) or not hasattr(calibration, "fit"):
+        raise InputTypeError(
+            f"calibration is {calibration!r}: pass a name, or a recipe such as MatrixScaling()"
+        )
+    return calibration

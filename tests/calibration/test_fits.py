@@ -1,0 +1,186 @@
+"""Every fit against another way to the same answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+from sklearn.linear_model import LogisticRegression
+
+from priorshift.calibration import (
+    BiasTemperature,
+    IsotonicScaling,
+    MatrixScaling,
+    Temperature,
+    VectorScaling,
+)
+from priorshift.calibration._minimise import minimise
+from priorshift.calibration._scaled import ScaledObjective
+from priorshift.calibration.base import Rows, row_losses
+from priorshift.calibration.matrix import MatrixObjective
+
+MIX = np.array([0.5, 0.3, 0.2])
+
+
+def objectives(world, prior=None):
+    rows = Rows.of(world.proba[:200], world.labels[:200], prior)
+    yield ScaledObjective(rows, tied=True, biased=False), 1
+    yield ScaledObjective(rows, tied=True, biased=True), 4
+    yield ScaledObjective(rows, tied=False, biased=True), 6
+    yield ScaledObjective(rows, tied=False, biased=False), 3
+    yield MatrixObjective(rows, 0.02), 12
+
+
+@pytest.mark.parametrize("prior", [None, MIX])
+@pytest.mark.parametrize("number", range(5))
+def test_gradients_and_hessians_are_the_differences(skewed, reference, prior, number):
+    objective, size = list(objectives(skewed, prior))[number]
+    theta = 1.0 + 0.4 * np.random.default_rng(number).normal(size=size)
+    value = reference.differences(lambda x: objective.value_and_gradient(x)[0], theta)
+    np.testing.assert_allclose(objective.value_and_gradient(theta)[1], value, atol=1e-7)
+    slope = reference.differences(lambda x: objective.value_and_gradient(x)[1], theta)
+    # The matrix map's products are in float32.
+    np.testing.assert_allclose(objective.hessian(theta), slope, atol=2e-6, rtol=1e-5)
+
+
+def loss(z, labels, weights=None):
+    losses = -log_softmax(z, axis=1)[np.arange(len(labels)), labels]
+    return losses.mean() if weights is None else losses @ weights
+
+
+def test_temperature_is_the_best_of_a_fine_grid(bold):
+    fitted = Temperature().fit(bold.proba, bold.labels)
+    grid = np.linspace(0.2, 0.5, 3001)
+    values = [loss(s * np.log(bold.proba), bold.labels) for s in grid]
+    assert fitted.scale[0] == pytest.approx(grid[np.argmin(values)], abs=1e-3)
+    assert fitted.scale[0] == pytest.approx(1 / 3, abs=0.03)
+    assert (fitted.bias == 0).all()
+
+
+def search(function, start):
+    """A minimum by a method that knows nothing but values."""
+    found = minimize(function, start, method="BFGS", options={"gtol": 1e-7})
+    return found.fun
+
+
+def test_bias_temperature_against_a_generic_minimiser(skewed):
+    L, y = np.log(skewed.proba), skewed.labels
+    fitted = BiasTemperature().fit(skewed.proba, y)
+    best = search(lambda t: loss(t[0] * L + t[1:], y), np.r_[1.0, np.zeros(3)])
+    assert row_losses(fitted(skewed.proba), y).mean() == pytest.approx(best, abs=1e-6)
+
+
+def test_vector_against_a_generic_minimiser_and_the_truth(skewed):
+    L, y = np.log(skewed.proba), skewed.labels
+    fitted = VectorScaling().fit(skewed.proba, y)
+    best = search(lambda t: loss(t[:3] * L + t[3:], y), np.r_[np.ones(3), np.zeros(3)])
+    assert row_losses(fitted(skewed.proba), y).mean() == pytest.approx(best, abs=1e-6)
+    assert np.abs(fitted(skewed.proba) - skewed.truth).mean() < 0.03
+    assert np.abs(skewed.proba - skewed.truth).mean() > 0.1
+
+
+def test_a_free_matrix_is_logistic_regression_on_the_logarithms(rotated):
+    L, y = np.log(rotated.proba), rotated.labels
+    fitted = MatrixScaling(strength=0.0).fit(rotated.proba, y)
+    other = LogisticRegression(C=np.inf, tol=1e-8, max_iter=5000).fit(L, y)
+    np.testing.assert_allclose(fitted(rotated.proba), other.predict_proba(L), atol=2e-3)
+
+
+def test_a_penalised_matrix_against_a_generic_minimiser(skewed):
+    L, y = np.log(skewed.proba), skewed.labels
+    v = L.var(axis=0).mean()
+
+    def objective(t):
+        W, b = t[:9].reshape(3, 3), t[9:]
+        away = W - np.trace(W) / 3 * np.eye(3)
+        return loss(L @ W.T + b, y) + 0.5 * 0.05 * v * (away**2).sum()
+
+    fitted = MatrixScaling(strength=0.05).fit(skewed.proba, y)
+    best = search(objective, np.r_[np.eye(3).ravel(), np.zeros(3)])
+    found = objective(np.r_[fitted.weights.ravel(), fitted.bias])
+    assert found == pytest.approx(best, abs=1e-5)
+
+
+def test_a_strong_penalty_leaves_a_temperature_and_a_bias(skewed):
+    simple = BiasTemperature().fit(skewed.proba, skewed.labels)
+    fitted = MatrixScaling(strength=1e6).fit(skewed.proba, skewed.labels)
+    np.testing.assert_allclose(fitted(skewed.proba), simple(skewed.proba), atol=1e-4)
+
+
+def test_isotonic_is_the_min_max_formula():
+    rng = np.random.default_rng(3)
+    p = rng.random(60)
+    proba = np.column_stack([1 - p, p])
+    labels = (rng.random(60) < p**2).astype(int)
+    fitted = IsotonicScaling().fit(proba, labels)
+    order = np.argsort(p)
+    hits = labels[order]
+    for i in range(60):
+        upper = [min(hits[a : b + 1].mean() for b in range(i, 60)) for a in range(i + 1)]
+        first, last = fitted.ends
+        own = np.interp(p[order[i]], fitted.knots[first:last], fitted.values[first:last])
+        assert own == pytest.approx(max(upper), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "recipe", [BiasTemperature(), VectorScaling(), MatrixScaling(strength=0.01), MatrixScaling()]
+)
+def test_with_a_bias_the_mean_is_the_class_prior(skewed, recipe):
+    share = np.bincount(skewed.labels) / len(skewed.labels)
+    mean = recipe.fit(skewed.proba, skewed.labels)(skewed.proba).mean(axis=0)
+    np.testing.assert_allclose(mean, share, atol=1e-6)
+    weights = (MIX / np.bincount(skewed.labels))[skewed.labels]
+    told = recipe.fit(skewed.proba, skewed.labels, prior=MIX)(skewed.proba)
+    np.testing.assert_allclose(weights @ told, MIX, atol=1e-6)
+
+
+def test_a_temperature_alone_does_not_move_the_mean_to_the_prior(skewed):
+    share = np.bincount(skewed.labels) / len(skewed.labels)
+    mean = Temperature().fit(skewed.proba, skewed.labels)(skewed.proba).mean(axis=0)
+    assert np.abs(mean - share).max() > 0.05
+
+
+class Narrow:
+    """Newton's steps overshoot here, and its Hessian is wrong on purpose."""
+
+    def value_and_gradient(self, theta):
+        return float(np.sqrt(1 + theta @ theta)), theta / np.sqrt(1 + theta @ theta)
+
+    def hessian(self, theta):
+        return np.diag(1e-3 * np.ones(len(theta)))
+
+
+def test_bad_curvature_only_costs_steps():
+    np.testing.assert_allclose(minimise(Narrow(), np.array([30.0, -4.0])), 0.0, atol=1e-6)
+
+
+def test_many_unknowns_go_without_a_hessian():
+    class Big:
+        centre = np.arange(600.0)
+
+        def value_and_gradient(self, theta):
+            away = theta - self.centre
+            return float(away @ away), 2 * away
+
+        def hessian(self, theta):
+            raise AssertionError("too large")
+
+    np.testing.assert_allclose(minimise(Big(), np.zeros(600)), Big.centre, atol=1e-5)
+
+
+def test_blocks_of_rows_add_up_to_the_whole_hessian(rotated, monkeypatch):
+    rows = Rows.of(rotated.proba[:500], rotated.labels[:500])
+    objective = MatrixObjective(rows, 0.01)
+    theta = objective.pack(np.eye(4), np.zeros(4))
+    whole = objective.hessian(theta)
+    monkeypatch.setattr("priorshift.calibration.matrix._BLOCK", 70)
+    np.testing.assert_allclose(objective.hessian(theta), whole, atol=1e-5)
+
+
+def test_a_hessian_that_is_not_convex_is_no_trap():
+    class Saddle(Narrow):
+        def hessian(self, theta):
+            return -np.eye(len(theta))
+
+    np.testing.assert_allclose(minimise(Saddle(), np.array([3.0, -4.0])), 0.0, atol=1e-6)
