@@ -1,0 +1,175 @@
+"""What the guard looks at: a few numbers of each row, the same for every class mix.
+
+The views of a row are f0's confidence, the distance to the nearest class centre, the distance to the
+nearest row of the hold-out, the part of the row that the leading directions of the hold-out do not
+explain, and the row's own features. All that is fitted is fitted on the hold-out; the values of the
+hold-out itself come from folds that did not see them, as those of a new row do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.decomposition import PCA
+
+from priorshift.typing import AnyArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from priorshift.source import Batch, Source
+
+MOST_COLUMNS = 128
+MOST_DIRECTIONS = 64
+_FOLDS = 5
+# Directions and centres hardly change with more rows than this.
+_FIT_ROWS = 10_000
+# Variance that is added to every direction, as a share of the mean variance within the classes:
+# little for the distance to the centres, much for that to the neighbours, where directions in which
+# the classes hardly vary would drown the others.
+_RIDGE = 0.1
+_NEAR_RIDGE = 1.0
+# Rows of the hold-out that may be a neighbour.
+_REFERENCES = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """Class centres, leading directions and reference rows, as far as distances need them.
+
+    Attributes
+    ----------
+    mean, directions : (d,) and (p, d) arrays
+        A row's coordinates are ``(x - mean) @ directions.T``.
+    whiten, centres : (p, p) and (K, p) arrays
+        Makes the covariance within the classes the identity; the class means after that.
+    near, references : (p, p) and (m, p) arrays
+        The same for neighbours, with a larger ridge; the rows that can be a neighbour.
+    """
+
+    mean: FloatArray
+    directions: FloatArray
+    whiten: FloatArray
+    centres: FloatArray
+    near: FloatArray
+    references: FloatArray
+
+    @classmethod
+    def of(cls, rows: FloatArray, labels: IntArray) -> Shape:
+        """Fit to rows (n, d) with class indices."""
+        rows, labels = _thin(rows, _FIT_ROWS), _thin(labels, _FIT_ROWS)
+        mean, directions = _directions(rows)
+        coordinates = (rows - mean) @ directions.T
+        present = np.unique(labels)
+        means = np.array([coordinates[labels == k].mean(axis=0) for k in present])
+        inner = coordinates - means[np.searchsorted(present, labels)]
+        covariance = inner.T @ inner / max(len(rows) - len(present), 1)
+        whiten, near = _whiten(covariance, _RIDGE), _whiten(covariance, _NEAR_RIDGE)
+        references = _thin(coordinates, _REFERENCES) @ near
+        return cls(mean, directions, whiten, means @ whiten, near, references)
+
+    def measure(self, rows: FloatArray) -> FloatArray:
+        """Distance to the nearest centre, reference and to the directions' span, (n, 3)."""
+        centred = rows - self.mean
+        coordinates = centred @ self.directions.T
+        rest = (centred**2).sum(axis=1) - (coordinates**2).sum(axis=1)
+        return np.column_stack(
+            [
+                _nearest(coordinates @ self.whiten, self.centres),
+                _nearest(coordinates @ self.near, self.references),
+                np.sqrt(np.maximum(rest, 0.0)),
+            ]
+        )
+
+
+def _thin(rows: AnyArray, most: int) -> AnyArray:
+    """Every so many-th row: rows are sorted by class, so each class keeps its share."""
+    return rows[:: -(-len(rows) // most)]
+
+
+def _whiten(covariance: FloatArray, ridge: float) -> FloatArray:
+    scale = max(float(np.trace(covariance)) / len(covariance), 1e-12)
+    values, vectors = np.linalg.eigh(covariance)
+    whiten: FloatArray = vectors / np.sqrt(np.maximum(values, 0.0) + ridge * scale)
+    return whiten
+
+
+def _nearest(rows: FloatArray, points: FloatArray) -> FloatArray:
+    squares = (points**2).sum(axis=1) - 2.0 * rows @ points.T
+    nearest: FloatArray = squares.min(axis=1) + (rows**2).sum(axis=1)
+    return np.sqrt(np.maximum(nearest, 0.0))
+
+
+def _directions(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """All axes of a narrow table; the leading principal directions of a wide one."""
+    mean = rows.mean(axis=0)
+    size = rows.shape[1]
+    if size <= MOST_DIRECTIONS:
+        return mean, np.eye(size)
+    leading = min(MOST_DIRECTIONS, len(rows) - 1)
+    fitted = PCA(max(leading, 1), svd_solver="randomized", random_state=0).fit(rows)
+    return fitted.mean_, fitted.components_
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """The views of a source: which columns, and the fitted shape.
+
+    Attributes
+    ----------
+    columns : (c,) array
+        The features that are looked at one by one: all, or the 128 that vary most.
+    shape : Shape
+        For the distances.
+    names : tuple of str
+        One for each view.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from priorshift.source import build_source
+    >>> X, y = np.array([[-1.0], [-0.5], [0.5], [1.0]]), np.array([0, 0, 1, 1])
+    >>> source = build_source(LogisticRegression().fit(X, y), X, y)
+    >>> views, values = Views.of(source)
+    >>> views.names, values.shape
+    (('confidence', 'distance', 'neighbour', 'feature 0'), (4, 4))
+    """
+
+    columns: IntArray
+    shape: Shape
+    wide: bool
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, source: Source) -> tuple[Views, FloatArray]:
+        """Fit to a source; also return the views of its hold-out, each row by a fold without it."""
+        rows = np.asarray(source.risk.XT.T, dtype=np.float64)
+        rows = rows[:, : rows.shape[1] - bool(source.features.intercept)]
+        if rows.shape[1] == 0:
+            rows = np.zeros((len(rows), 1))
+        columns = np.sort(np.argsort(-rows.var(axis=0), kind="stable")[:MOST_COLUMNS])
+        wide = rows.shape[1] > MOST_DIRECTIONS
+        names = ["confidence", "distance", "neighbour", *(["residual"] if wide else [])]
+        names += [f"feature {column}" for column in columns]
+        views = cls(columns, Shape.of(rows, source.labels), wide, tuple(names))
+        # Rows are sorted by class: dealing them out in turn gives every fold its share of each.
+        folds = np.arange(len(rows)) % min(_FOLDS, len(rows))
+        distances = np.empty((len(rows), 3))
+        for fold in range(folds.max() + 1):
+            out = folds == fold
+            shape = Shape.of(rows[~out], source.labels[~out]) if not out.all() else views.shape
+            distances[out] = shape.measure(rows[out])
+        return views, views._stack(source.proba, distances, rows)
+
+    def read(self, batch: Batch) -> FloatArray:
+        """The views (n, V) of a batch."""
+        # The hold-out is kept in float32: what was equal there has to be equal here.
+        rows = batch.features[:, : len(self.shape.mean)].astype(np.float32).astype(np.float64)
+        if rows.shape[1] == 0:
+            rows = np.zeros((len(rows), 1))
+        return self._stack(batch.proba, self.shape.measure(rows), rows)
+
+    def _stack(self, proba: FloatArray, distances: FloatArray, rows: AnyArray) -> FloatArray:
+        some = distances if self.wide else distances[:, :2]
+        return np.column_stack([proba.max(axis=1), some, rows[:, self.columns]])
