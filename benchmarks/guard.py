@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from priorshift.datasets.digits import digits_split
 from priorshift.guard import Guard
-from priorshift.guard.blocks import BLOCK_ROWS, MIX_PART, judge, log_share
+from priorshift.guard.blocks import BLOCK_ROWS, judge, log_share
 from priorshift.guard.guard import regions_of
 from priorshift.guard.regions import Regions
 from priorshift.model import LinearModel
@@ -116,13 +116,13 @@ def smallest_log_p(
             below = np.concatenate([np.zeros_like(below[:, :, :1]), below], axis=2)
             hits = below[:, regions.view, regions.last] - below[:, regions.view, regions.first]
             share = log_share(level, start + 1 + np.arange(len(part) - 1))
-            found = judge(regions, hits, np.diff(called[part], axis=0), share, ALPHA, best)
+            found = judge(regions, hits, np.diff(called[part], axis=0), share, best)
             best = min(best, found.log_p)
     return best
 
 
 def is_alarm(log_p: float) -> bool:
-    return bool(np.exp(log_p) + MIX_PART * ALPHA <= ALPHA)
+    return bool(np.exp(log_p) <= ALPHA)
 
 
 def null_streams(

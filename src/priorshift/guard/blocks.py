@@ -11,14 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorshift.guard.bound import largest_mean, log_p_value, mix_upper_bounds, poisson_log_p
+from priorshift.guard.bound import block_mix, log_p_value, poisson_log_p
 from priorshift.guard.regions import Regions
 from priorshift.typing import FloatArray, IntArray
 
 LEVELS = 12
 FIRST_ROWS = 128
-# The part of alpha that is spent on the bounds of the mix; no p-value can be below it.
-MIX_PART = 0.1
 
 BLOCK_ROWS = FIRST_ROWS * 4 ** np.arange(LEVELS, dtype=np.int64)
 """Rows that end a block of each level."""
@@ -34,7 +32,7 @@ class Verdict(NamedTuple):
     block, region : int
         Which; -1 if none.
     expected : float
-        The largest share of rows in that region that a class mix explains.
+        The share of rows in that region that the block's class mix explains.
 
     Examples
     --------
@@ -68,7 +66,6 @@ def judge(
     hits: IntArray,
     calls: IntArray,
     share: FloatArray,
-    alpha: float,
     best: float = 0.0,
 ) -> Verdict:
     """Find the most surprising region of B finished blocks.
@@ -79,26 +76,29 @@ def judge(
         Rows of each block in each region, and called each class.
     share : (B,) array
         Logarithm of the part of alpha that each block may spend.
-    alpha : float
-        For the bounds of the mix.
     best : float
         Only verdicts with a smaller log p-value are looked for.
     """
-    rates = regions.counts / regions.rows
-    order = np.argsort(-rates, axis=1)
     rows = calls.sum(axis=1)
-    part = MIX_PART * alpha / 2.0
-    bounds = mix_upper_bounds(regions, calls, part * np.exp(share), part)
-    mean = largest_mean(rates, order, bounds)
+    rates = regions.counts / regions.rows
+    mix, covariance = block_mix(calls, regions.confusion, regions.rows)
+    mean = mix @ rates.T
     spent = share[:, None] + np.log(regions.share)
-    # Without the hold-out's error the p-value would be smaller still: most regions end here.
+    # Without the errors of hold-out and mix the p-value would be smaller: most regions end here.
     block, region = np.nonzero(poisson_log_p(hits, rows[:, None] * mean) - spent < best)
     verdict = Verdict(best, -1, -1, 0.0)
     if len(block) == 0:
         return verdict
-    scale = rows[block, None] / regions.rows
+    size, rate = rows[block], rates[region]
+    error = np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0))
+    largest = rows * (np.minimum(mix + error, 1.0) / regions.rows).max(axis=1)
+    variance = np.einsum("mi,mij,mj->m", rate, covariance[block], rate)
     logs = log_p_value(
-        hits[block, region].astype(float), regions.counts[region], scale, bounds[block]
+        hits[block, region].astype(float),
+        regions.counts[region],
+        size[:, None] * mix[block] / regions.rows,
+        largest[block],
+        size**2 * variance,
     )
     logs = logs - spent[block, region]
     i = int(logs.argmin())

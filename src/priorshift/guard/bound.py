@@ -1,113 +1,98 @@
 r"""How surprising a count is, whatever the class mix: the p-value behind the guard.
 
 A block of the stream has ``n`` rows; ``S`` of them are in a region that held ``c_k`` of the
-``n_k`` rows of the hold-out's class k. Two things are not known: the block's mean class mix
-``mu``, and the region's true share of each class.
+``n_k`` rows of the hold-out's class k. Two things are not known: the region's true share of each
+class, and the block's mean class mix ``mu``.
 
 *The shares.* For one class, "S of n against c of m" is compared exactly by conditioning on S + c:
 the chance of S or more is that of a negative binomial variable with c + 1 successes and odds
 ``n / m``. For a mix the expected count is :math:`\sum_k w_k g_k` with weights
-``w_k = n mu_k / n_k`` and gamma variables ``g_k`` of shape ``c_k``, one more in the class of the
-largest weight (the gamma interval of Fay and Feuer, 1997, for weighted sums of counts). Its
-Chernoff bound is
+``w_k = n mu_k / n_k`` and gamma variables ``g_k`` of shape ``c_k``, one more at the largest
+weight (the gamma interval of Fay and Feuer, 1997, for weighted sums of counts). Hold-out and block
+are both random here: the finite hold-out is part of the p-value.
+
+*The mix* is estimated from what f0 calls the rows of the block; its error is taken as normal with
+the covariance V of `block_mix`. So the Chernoff bound is
 
 .. math:: \log p \le \min_\theta\ -S \log(1+\theta) - \sum_k c_k \log(1-\theta w_k)
-    - \log(1-\theta \max_k w_k).
+    - \log(1-\theta \max_k w_k) + \tfrac12 \theta^2 n^2\, q^\top V q, \qquad q_k = c_k / n_k.
 
-Hold-out and block are both random here: the finite hold-out is part of the p-value.
-
-*The mix.* Rows of class k are called k by f0 with a probability of at least its lower confidence
-bound, so the number of rows called k bounds ``mu_k <= u_k`` from above (Clopper and Pearson).
-The bound above is taken at the worst mix with ``mu_k <= u_k``: each term is convex in ``mu_k``,
-lies below its chord from 0 to ``u_k``, and a linear function has its maximum where the classes
-with the steepest chords are full. A mix that changes within the block does no harm: by concavity
-of the logarithm the count is most variable when all rows share the mean mix.
+A mix that changes within the block does no harm: by concavity of the logarithm, the count is most
+variable when all rows share the mean mix.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import betaincinv
 
-from priorshift.guard.regions import Regions
 from priorshift.typing import FloatArray, IntArray
 
 # Where the Chernoff bound is tried, as shares of the largest theta.
 _THETAS = np.concatenate([np.geomspace(1e-5, 0.5, 30), 1.0 - np.geomspace(0.4, 0.005, 10)])
 _TINY = 1e-300
+_EM_STEPS = 5
 
 
-def recall_lower_bounds(regions: Regions, error: float) -> FloatArray:
-    """Lower bounds (K,) of how often f0 calls each class right; any is wrong with that chance.
+def block_mix(
+    calls: IntArray, confusion: FloatArray, rows: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    r"""Mean class mix of B blocks from f0's calls, and its covariance, hold-out included.
 
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> regions = SimpleNamespace(recalled=np.array([100, 0]), rows=np.array([100, 10]))
-    >>> recall_lower_bounds(regions, 0.1).round(2)
-    array([0.97, 0.  ])
-    """
-    share = error / len(regions.rows)
-    missed = regions.rows - regions.recalled
-    recall = betaincinv(np.maximum(regions.recalled, 1), missed + 1.0, share)
-    return np.where(regions.recalled > 0, recall, 0.0)
-
-
-def mix_upper_bounds(
-    regions: Regions, calls: IntArray, error: FloatArray, recall_error: float
-) -> FloatArray:
-    """Upper bounds ``u`` (B, K) of the mean mix of B blocks, each wrong with chance ``error``.
+    One step of Fisher scoring with the information of the calls,
+    :math:`J = n\, C^\top \mathrm{diag}(1/C\mu)\, C` along the simplex, and the precision of a
+    uniform draw from the simplex, K(K+1), added: a mix that the calls do not tell has a large
+    covariance, not an infinite one.
 
     Parameters
     ----------
-    regions : Regions
-        Knows how often f0 calls each class right.
     calls : (B, K) array
         Rows of each block that f0 calls each class.
-    error : (B,) array
-        Chance that any bound of the block is too low.
-    recall_error : float
-        Chance that f0 is worse than thought at any class: the same event for all blocks.
+    confusion : (K, K) array
+        Column k: how f0 calls rows of class k.
+    rows : (K,) array
+        Rows of the hold-out of each class, of which ``confusion`` was made.
+
+    Returns
+    -------
+    mix : (B, K) array
+    covariance : (B, K, K) array
 
     Examples
     --------
-    >>> from types import SimpleNamespace
-    >>> perfect = SimpleNamespace(recalled=np.array([10**6] * 2), rows=np.array([10**6] * 2))
-    >>> mix_upper_bounds(perfect, np.array([[50, 50]]), np.array([0.05]), 0.05).round(2)
-    array([[0.6, 0.6]])
+    >>> mix, covariance = block_mix(np.array([[30, 70]]), np.eye(2), np.array([10**6, 10**6]))
+    >>> mix.round(2).tolist(), (covariance[0, 0, 0] * 100).round(2)
+    ([[0.31, 0.69]], 0.2)
     """
-    size = calls.shape[1]
-    share = np.maximum(np.asarray(error, dtype=np.float64)[:, None] / size, _TINY)
-    recall = recall_lower_bounds(regions, recall_error)
-    total = calls.sum(axis=1, keepdims=True)
-    # The complement's lower quantile: one minus a tiny number would lose it.
-    others = betaincinv(np.maximum(total - calls, 1), calls + 1.0, share)
-    called = np.where(calls < total, 1.0 - others, 1.0)
-    bounds = np.ones(calls.shape)
-    np.divide(called, recall, out=bounds, where=called < recall)
-    return bounds
-
-
-def largest_mean(rates: FloatArray, order: IntArray, bounds: FloatArray) -> FloatArray:
-    r"""Largest :math:`\sum_k \mu_k q_{jk}` over mixes below the bounds, (B, J).
-
-    Examples
-    --------
-    >>> rates = np.array([[0.5, 0.1]])
-    >>> largest_mean(rates, np.argsort(-rates, axis=1), np.array([[0.25, 1.0]]))
-    array([[0.2]])
-    """
-    ordered = bounds[:, order]
-    before = np.cumsum(ordered, axis=2) - ordered
-    taken = np.clip(1.0 - before, 0.0, ordered)
-    means: FloatArray = (taken * np.take_along_axis(rates, order, axis=1)).sum(axis=2)
-    return means
+    size = len(rows)
+    total = calls.sum(axis=1)
+    share = calls / total[:, None]
+    mix = np.full(share.shape, 1.0 / size)
+    for _ in range(_EM_STEPS):
+        mix = mix * ((share / (mix @ confusion.T)) @ confusion)
+    mix = (mix + 1.0 / (total[:, None] + size)) / (1.0 + size / (total[:, None] + size))
+    scaled = confusion.T / (mix @ confusion.T)[:, None, :]
+    basis = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, 1:]]))[0][:, 1:]
+    information = total[:, None, None] * (scaled @ confusion)
+    inner = basis.T @ information @ basis + size * (size + 1.0) * np.eye(size - 1)
+    covariance = basis @ np.linalg.inv(inner) @ basis.T
+    gain = total[:, None, None] * (covariance @ scaled)
+    mix = mix + (gain @ (share - mix @ confusion.T)[:, :, None])[:, :, 0]
+    mix = np.maximum(mix, 0.0)
+    mix /= mix.sum(axis=1, keepdims=True)
+    weight = mix**2 / rows
+    spread = np.eye(size) * (weight @ confusion.T)[:, None, :]
+    spread = spread - (confusion * weight[:, None, :]) @ confusion.T
+    return mix, covariance + gain @ spread @ np.swapaxes(gain, 1, 2)
 
 
 def log_p_value(
-    seen: FloatArray, counts: FloatArray, scale: FloatArray, bounds: FloatArray
+    seen: FloatArray,
+    counts: FloatArray,
+    weights: FloatArray,
+    largest: FloatArray,
+    variance: FloatArray,
 ) -> FloatArray:
-    """Chernoff bound of the log p-value of M counts, at the worst mix below the bounds.
+    """Chernoff bound of the log p-value of M counts.
 
     Parameters
     ----------
@@ -115,31 +100,25 @@ def log_p_value(
         S, rows in the region.
     counts : (M, K) array
         c_k, rows of the hold-out in the region.
-    scale : (M, K) array
-        n / n_k, rows of the block for each row of the hold-out.
-    bounds : (M, K) array
-        u_k, largest share of each class in the block.
+    weights : (M, K) array
+        w_k = n mu_k / n_k.
+    largest : (M,) array
+        The weight of the one count more; at least all of ``weights``.
+    variance : (M,) array
+        Variance of the expected count by the error of the mix.
 
     Examples
     --------
-    >>> one = np.ones((1, 1))
-    >>> bool(log_p_value(np.array([30.0]), 0 * one, 0.1 * one, one)[0] < -50)
+    >>> one, none = np.ones((1, 1)), np.zeros(1)
+    >>> bool(log_p_value(np.array([30.0]), 0 * one, 0.1 * one, np.array([0.1]), none)[0] < -50)
     True
-    >>> log_p_value(np.array([1.0]), 10 * one, one, one).tolist()
+    >>> log_p_value(np.array([1.0]), 10 * one, one, np.ones(1), none).tolist()
     [0.0]
     """
-    weights = scale * bounds
-    top = 1.0 / weights.max(axis=1)
-    theta = _THETAS * top[:, None]
-    full = -counts[:, None, :] * np.log1p(-theta[:, :, None] * weights[:, None, :])
-    slope = full / bounds[:, None, :]
-    order = np.argsort(-slope, axis=2)
-    ordered = np.take_along_axis(
-        np.broadcast_to(bounds[:, None, :], slope.shape), order, axis=2
-    )
-    taken = np.clip(1.0 - (np.cumsum(ordered, axis=2) - ordered), 0.0, ordered)
-    worst = (taken * np.take_along_axis(slope, order, axis=2)).sum(axis=2)
-    logs = -seen[:, None] * np.log1p(theta) + worst - np.log1p(-_THETAS)
+    theta = _THETAS / largest[:, None]
+    mixed = -(counts[:, None, :] * np.log1p(-theta[:, :, None] * weights[:, None, :])).sum(axis=2)
+    logs = mixed - seen[:, None] * np.log1p(theta) - np.log1p(-_THETAS)
+    logs += 0.5 * theta**2 * variance[:, None]
     return np.minimum(logs.min(axis=1), 0.0)
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from priorshift.errors import InputError
-from priorshift.guard.blocks import BLOCK_ROWS, LEVELS, MIX_PART, judge, log_share
+from priorshift.guard.blocks import BLOCK_ROWS, LEVELS, judge, log_share
 from priorshift.guard.regions import Regions
 from priorshift.priors._cache import per_source
 from priorshift.source import Batch, Source
@@ -37,7 +37,7 @@ class GuardState(NamedTuple):
     region, seen, rows, round : int
         The region of that p-value, the rows in it, the rows of its block, and the round.
     expected : float
-        The largest share of the block that a class mix explains.
+        The share of the block that its class mix explains.
     """
 
     t: int
@@ -161,10 +161,10 @@ class Guard:
         if len(done):
             number[done] += 1
             share = log_share(done, number[done])
-            found = judge(regions, hits[done], calls[done], share, self.alpha, state.log_p)
+            found = judge(regions, hits[done], calls[done], share, state.log_p)
             if found.region >= 0 and not state.alarm:
                 level = done[found.block]
-                alarm = self._p_value(found.log_p) <= self.alpha
+                alarm = math.exp(found.log_p) <= self.alpha
                 state = state._replace(
                     log_p=found.log_p,
                     alarm=state.t if alarm else 0,
@@ -178,10 +178,6 @@ class Guard:
             calls[done] = 0
         return state._replace(hits=hits, calls=calls, number=number)
 
-    def _p_value(self, log_p: float) -> float:
-        """The corrected p-value, with what the bounds of the mix may be wrong by."""
-        return min(1.0, math.exp(log_p) + MIX_PART * self.alpha)
-
     def report(self, source: Source, state: GuardState) -> GuardReport:
         """Say what was found so far."""
         if state.region < 0:
@@ -190,11 +186,10 @@ class Guard:
         kind = regions.views.names[regions.view[state.region]].split()[0]
         evidence = (
             f"{regions.describe(state.region)}: {state.seen} of {state.rows} rows "
-            f"({state.seen / state.rows:.1%}) up to round {state.round}, where class mixes explain "
-            f"up to about {state.expected:.1%}"
+            f"({state.seen / state.rows:.1%}) up to round {state.round}, where the class "
+            f"mix explains {state.expected:.1%}"
         )
-        p_value = self._p_value(state.log_p)
-        return GuardReport(state.alarm > 0, p_value, state.round, kind, evidence)
+        return GuardReport(state.alarm > 0, math.exp(state.log_p), state.round, kind, evidence)
 
     def suspects(self, source: Source, state: GuardState, batch: Batch) -> AnyArray:
         """Mark the rows (n,) of a batch that lie in the region of the evidence."""

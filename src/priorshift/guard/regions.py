@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from priorshift.source import Batch, Source
 
 # Edges between regions, as shares of the hold-out; a region lies between two of them, by number.
-_SHARES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+_SHARES = (0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 0.99)
 _END = len(_SHARES) + 1
 _BETWEEN = (
-    *((0, last) for last in (1, 2, 3, 4)),
-    *((first, _END) for first in (13, 12, 11, 10)),
+    *((0, last) for last in (1, 2, 3)),
+    *((first, _END) for first in (13, 12, 11)),
     *((number, number + 1) for number in range(3, 11)),
 )
 _CHUNK = 4096
@@ -42,8 +42,8 @@ class Regions:
         The part of the error probability that is spent on each region; they sum to one.
     counts : (J, K) array
         Rows of the hold-out in each region, by class.
-    recalled : (K,) array
-        Rows of the hold-out of each class that f0 calls by their class.
+    confusion : (K, K) array
+        Column k: how f0 calls rows of class k, one row more spread over all calls.
     rows : (K,) array
         Rows of the hold-out of each class.
     """
@@ -55,7 +55,7 @@ class Regions:
     last: IntArray
     share: FloatArray
     counts: IntArray
-    recalled: IntArray
+    confusion: FloatArray
     rows: IntArray
 
     @classmethod
@@ -63,7 +63,8 @@ class Regions:
         """Cut the views of the hold-out, and count."""
         views, values = Views.of(source)
         edges = np.array([_edges(column) for column in values.T])
-        view, first, last = _all_regions(edges)
+        summaries = len(views.names) - len(views.columns)
+        view, first, last = _all_regions(edges, summaries)
         cells = np.array(
             [_below(values[source.labels == k], edges) for k in range(source.n_classes)]
         )
@@ -71,11 +72,11 @@ class Regions:
         # A region that holds all rows can never hold too many.
         kept = counts.sum(axis=1) < len(values)
         view, first, last, counts = view[kept], first[kept], last[kept], counts[kept]
-        called = source.proba.argmax(axis=1) == source.labels
-        recalled = np.bincount(source.labels[called], minlength=source.n_classes)
-        share = _shares(view, first, last, len(views.names) - len(views.columns))
+        share = _shares(view, first, last, summaries)
         rows = np.bincount(source.labels, minlength=source.n_classes)
-        return cls(views, edges, view, first, last, share, counts, recalled, rows)
+        called = source.confusion * rows + 1.0 / source.n_classes
+        confusion = called / called.sum(axis=0)
+        return cls(views, edges, view, first, last, share, counts, confusion, rows)
 
     def __len__(self) -> int:
         return len(self.view)
@@ -124,12 +125,16 @@ def _edges(values: FloatArray) -> FloatArray:
     return np.concatenate([[-np.inf], inner, [np.inf]])
 
 
-def _all_regions(edges: FloatArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Regions that are not empty by construction, each once."""
+def _all_regions(edges: FloatArray, summaries: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Regions that are not empty by construction, each once.
+
+    Of the distances only the upper tails: a row of the hold-out may be a little further from what
+    was fitted without it than a new row is from what was fitted to all, never a little nearer.
+    """
     found = {}
     for view, row in enumerate(edges):
         for first, last in _BETWEEN:
-            if row[first] < row[last]:
+            if row[first] < row[last] and (last == _END or not 0 < view < summaries):
                 found.setdefault((view, row[first], row[last]), (view, first, last))
     view, first, last = np.array(list(found.values()), dtype=np.intp).T
     return view, first, last

@@ -31,6 +31,7 @@ _RIDGE = 0.1
 _NEAR_RIDGE = 1.0
 # Rows of the hold-out that may be a neighbour.
 _REFERENCES = 1000
+_CHUNK = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,23 +69,34 @@ class Shape:
         references = _thin(coordinates, _REFERENCES) @ near
         return cls(mean, directions, whiten, means @ whiten, near, references)
 
-    def measure(self, rows: FloatArray) -> FloatArray:
-        """Distance to the nearest centre, reference and to the directions' span, (n, 3)."""
+    def distances(self, rows: FloatArray) -> FloatArray:
+        """Distance to the nearest centre, and to the span of the directions, (n, 2)."""
         centred = rows - self.mean
         coordinates = centred @ self.directions.T
         rest = (centred**2).sum(axis=1) - (coordinates**2).sum(axis=1)
-        return np.column_stack(
-            [
-                _nearest(coordinates @ self.whiten, self.centres),
-                _nearest(coordinates @ self.near, self.references),
-                np.sqrt(np.maximum(rest, 0.0)),
-            ]
-        )
+        nearest = _squares(coordinates @ self.whiten, self.centres).min(axis=1)
+        return np.sqrt(np.maximum(np.column_stack([nearest, rest]), 0.0))
+
+    def neighbour(self, rows: FloatArray, own: IntArray | None = None) -> FloatArray:
+        """Distance to the nearest reference, (n,); where ``own`` is a reference, not to that one.
+
+        ``own`` is the row's own place among the references, -1 if it is not one.
+        """
+        coordinates = (rows - self.mean) @ self.directions.T
+        squares = _squares(coordinates @ self.near, self.references)
+        if own is not None:
+            (mine,) = np.nonzero(own >= 0)
+            squares[mine, own[mine]] = np.inf
+        return np.sqrt(np.maximum(squares.min(axis=1), 0.0))
 
 
 def _thin(rows: AnyArray, most: int) -> AnyArray:
     """Every so many-th row: rows are sorted by class, so each class keeps its share."""
-    return rows[:: -(-len(rows) // most)]
+    return rows[:: _stride(len(rows), most)]
+
+
+def _stride(rows: int, most: int) -> int:
+    return -(-rows // most)
 
 
 def _whiten(covariance: FloatArray, ridge: float) -> FloatArray:
@@ -94,10 +106,11 @@ def _whiten(covariance: FloatArray, ridge: float) -> FloatArray:
     return whiten
 
 
-def _nearest(rows: FloatArray, points: FloatArray) -> FloatArray:
-    squares = (points**2).sum(axis=1) - 2.0 * rows @ points.T
-    nearest: FloatArray = squares.min(axis=1) + (rows**2).sum(axis=1)
-    return np.sqrt(np.maximum(nearest, 0.0))
+def _squares(rows: FloatArray, points: FloatArray) -> FloatArray:
+    """Squared distances (n, m), up to rounding."""
+    squares: FloatArray = (points**2).sum(axis=1) - 2.0 * rows @ points.T
+    squares += (rows**2).sum(axis=1)[:, None]
+    return squares
 
 
 def _directions(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -150,17 +163,27 @@ class Views:
             rows = np.zeros((len(rows), 1))
         columns = np.sort(np.argsort(-rows.var(axis=0), kind="stable")[:MOST_COLUMNS])
         wide = rows.shape[1] > MOST_DIRECTIONS
-        names = ["confidence", "distance", "neighbour", *(["residual"] if wide else [])]
+        names = ["confidence", "distance", *(["residual"] if wide else []), "neighbour"]
         names += [f"feature {column}" for column in columns]
         views = cls(columns, Shape.of(rows, source.labels), wide, tuple(names))
+        return views, views._stack(source.proba, views._hold_out(rows, source.labels), rows)
+
+    def _hold_out(self, rows: FloatArray, labels: IntArray) -> FloatArray:
+        """Distances (n, 3) of the hold-out's own rows, none measured by what it helped to fit."""
         # Rows are sorted by class: dealing them out in turn gives every fold its share of each.
         folds = np.arange(len(rows)) % min(_FOLDS, len(rows))
-        distances = np.empty((len(rows), 3))
+        result = np.empty((len(rows), 3))
         for fold in range(folds.max() + 1):
             out = folds == fold
-            shape = Shape.of(rows[~out], source.labels[~out]) if not out.all() else views.shape
-            distances[out] = shape.measure(rows[out])
-        return views, views._stack(source.proba, distances, rows)
+            shape = Shape.of(rows[~out], labels[~out]) if not out.all() else self.shape
+            result[out, :2] = shape.distances(rows[out])
+        step = _stride(len(rows), _FIT_ROWS) * _stride(len(_thin(rows, _FIT_ROWS)), _REFERENCES)
+        own = np.full(len(rows), -1)
+        own[::step] = np.arange(len(own[::step]))
+        for start in range(0, len(rows), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            result[part, 2] = self.shape.neighbour(rows[part], own[part])
+        return result
 
     def read(self, batch: Batch) -> FloatArray:
         """The views (n, V) of a batch."""
@@ -168,8 +191,10 @@ class Views:
         rows = batch.features[:, : len(self.shape.mean)].astype(np.float32).astype(np.float64)
         if rows.shape[1] == 0:
             rows = np.zeros((len(rows), 1))
-        return self._stack(batch.proba, self.shape.measure(rows), rows)
+        near = self.shape.neighbour(rows)
+        distances = np.column_stack([self.shape.distances(rows), near])
+        return self._stack(batch.proba, distances, rows)
 
     def _stack(self, proba: FloatArray, distances: FloatArray, rows: AnyArray) -> FloatArray:
-        some = distances if self.wide else distances[:, :2]
+        some = distances if self.wide else distances[:, [0, 2]]
         return np.column_stack([proba.max(axis=1), some, rows[:, self.columns]])
