@@ -1,8 +1,7 @@
 """False alarms and delays of the guard: ``python -m benchmarks.guard [--streams S]``.
 
 False alarms are counted on streams of 10,000 rounds that are pure label shift. To be quick the
-rounds are drawn all at once from a large labelled pool, which here is the truth; hold-out and
-stream are both drawn from it. The blocks are judged by the guard's own code, and
+rounds are drawn all at once, from the rows of a large labelled pool that are not the hold-out's. The blocks are judged by the guard's own code, and
 ``tests/guard/test_simulated.py`` shows that the result is the one that `Guard.update` comes to.
 """
 
@@ -27,27 +26,32 @@ from priorshift.model import LinearModel
 from priorshift.source import Batch, Source, build_source
 
 ALPHA = 0.01
-POOL = 20_000
+POOL = 60_000
 
 
 class Pool(NamedTuple):
-    """Rows of every class, sorted by class, as many of each; f0 is linear."""
+    """Rows of Gaussian classes, sorted by class, as many of each; f0 is right for equal shares."""
 
     X: np.ndarray
     n_classes: int
     weights: np.ndarray
 
-    def draw(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Row numbers for given classes."""
-        size = len(self.X) // self.n_classes
-        return labels * size + rng.integers(0, size, len(labels))
+    @property
+    def size(self) -> int:
+        """Rows of each class."""
+        return len(self.X) // self.n_classes
+
+    def batch(self, rows: np.ndarray) -> Batch:
+        """What f0 makes of some rows."""
+        return Batch(softmax(self.X[rows] @ self.weights.T, axis=1), self.X[rows])
 
 
 def gaussian_pool(n_classes: int, size: int, spread: float, seed: int) -> Pool:
     """Gaussian classes, and the logistic model that is right for equal shares of them."""
     rng = np.random.default_rng(seed)
     centres = spread * rng.normal(size=(n_classes, size))
-    X = np.repeat(centres, POOL, axis=0) + rng.normal(size=(n_classes * POOL, size))
+    rows = n_classes * (POOL // n_classes)
+    X = np.repeat(centres, POOL // n_classes, axis=0) + rng.normal(size=(rows, size))
     weights = np.column_stack([centres, -0.5 * (centres**2).sum(axis=1)])
     return Pool(np.column_stack([X, np.ones(len(X))]), n_classes, weights)
 
@@ -71,11 +75,14 @@ def mixes(kind: str, rounds: int, n_classes: int, rng: np.random.Generator) -> n
 KINDS = ("still", "one class", "drift", "switch", "anew")
 
 
-def hold_out(pool: Pool, rows: int, rng: np.random.Generator) -> Source:
-    labels = np.concatenate([np.arange(pool.n_classes), rng.integers(0, pool.n_classes, rows)])
-    labels = labels[:rows]
+def hold_out(pool: Pool, rows: int, rng: np.random.Generator) -> tuple[Source, np.ndarray]:
+    """A source with ``rows`` rows of the pool, and the other rows of each class (K, m)."""
+    few = rows // pool.n_classes
+    order = rng.permuted(np.arange(len(pool.X)).reshape(pool.n_classes, -1), axis=1)
     model = LinearModel(pool.weights, np.arange(pool.n_classes))
-    return build_source(model, pool.X[pool.draw(labels, rng)], labels, intercept=False)
+    labels = np.repeat(np.arange(pool.n_classes), few)
+    source = build_source(model, pool.X[order[:, :few].ravel()], labels, intercept=False)
+    return source, order[:, few:]
 
 
 def cells_of(regions: Regions, batch: Batch) -> np.ndarray:
@@ -132,15 +139,17 @@ def null_streams(
     alarms, smallest = 0, 1.0
     for number in range(streams):
         rng = np.random.default_rng([seed, hold, rows, number])
-        source = hold_out(pool, hold, rng)
-        regions = regions_of(source)
-        whole = Batch(softmax(pool.X @ pool.weights.T, axis=1), pool.X)
-        cells, calls = cells_of(regions, whole), whole.labels.astype(np.uint8)
+        source, rest = hold_out(pool, hold, rng)
         mu = mixes(KINDS[number % len(KINDS)], rounds, pool.n_classes, rng)
-        steps = np.cumsum(mu, axis=1)
-        labels = (rng.random((rounds, rows, 1)) > steps[:, None, :-1]).sum(axis=2).ravel()
-        drawn = pool.draw(labels, rng)
-        log_p = smallest_log_p(regions, cells[drawn], calls[drawn], pool.n_classes, rows)
+        steps = np.cumsum(mu, axis=1)[:, None, :-1]
+        labels = (rng.random((rounds, rows, 1)) > steps).sum(axis=2).ravel()
+        drawn, again = np.unique(
+            rest[labels, rng.integers(0, rest.shape[1], len(labels))], return_inverse=True
+        )
+        batch = pool.batch(drawn)
+        cells = cells_of(regions_of(source), batch)[again]
+        calls = batch.labels.astype(np.uint8)[again]
+        log_p = smallest_log_p(regions_of(source), cells, calls, pool.n_classes, rows)
         alarms += is_alarm(log_p)
         smallest = min(smallest, float(np.exp(log_p)))
     return alarms, smallest

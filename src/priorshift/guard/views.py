@@ -31,7 +31,7 @@ _RIDGE = 0.1
 _NEAR_RIDGE = 1.0
 # Rows of the hold-out that may be a neighbour.
 _REFERENCES = 1000
-_CHUNK = 2048
+_CHUNK = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +82,16 @@ class Shape:
 
         ``own`` is the row's own place among the references, -1 if it is not one.
         """
-        coordinates = (rows - self.mean) @ self.directions.T
-        squares = _squares(coordinates @ self.near, self.references)
-        if own is not None:
-            (mine,) = np.nonzero(own >= 0)
-            squares[mine, own[mine]] = np.inf
-        return np.sqrt(np.maximum(squares.min(axis=1), 0.0))
+        result = np.empty(len(rows))
+        for start in range(0, len(rows), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            coordinates = (rows[part] - self.mean) @ self.directions.T
+            squares = _squares(coordinates @ self.near, self.references)
+            if own is not None:
+                (mine,) = np.nonzero(own[part] >= 0)
+                squares[mine, own[part][mine]] = np.inf
+            result[part] = squares.min(axis=1)
+        return np.sqrt(np.maximum(result, 0.0))
 
 
 def _thin(rows: AnyArray, most: int) -> AnyArray:
@@ -180,9 +184,7 @@ class Views:
         step = _stride(len(rows), _FIT_ROWS) * _stride(len(_thin(rows, _FIT_ROWS)), _REFERENCES)
         own = np.full(len(rows), -1)
         own[::step] = np.arange(len(own[::step]))
-        for start in range(0, len(rows), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            result[part, 2] = self.shape.neighbour(rows[part], own[part])
+        result[:, 2] = self.shape.neighbour(rows, own)
         return result
 
     def read(self, batch: Batch) -> FloatArray:
