@@ -1,7 +1,8 @@
 """False alarms and delays of the guard: ``python -m benchmarks.guard [--streams S]``.
 
 False alarms are counted on streams of 10,000 rounds that are pure label shift. To be quick the
-rounds are drawn all at once, from the rows of a large labelled pool that are not the hold-out's. The blocks are judged by the guard's own code, and
+rounds are drawn all at once, from the rows of a large labelled pool that are not the hold-out's.
+The blocks are judged by the guard's own code, and
 ``tests/guard/test_simulated.py`` shows that the result is the one that `Guard.update` comes to.
 """
 
@@ -157,7 +158,10 @@ def null_streams(
 
 def false_alarms(streams: int, rounds: int) -> None:
     print(f"False alarms: streams of {rounds} rounds under pure label shift, alpha = {ALPHA}")
-    print(f"{'K':>3} {'features':>8} {'hold-out':>8} {'N':>4} {'streams':>8} {'alarms':>7} {'least p':>8}")
+    print(
+        f"{'K':>3} {'features':>8} {'hold-out':>8} {'N':>4} {'streams':>8} {'alarms':>7}"
+        f" {'least p':>8}"
+    )
     total = found = 0
     for n_classes, size, spread in ((3, 6, 1.0), (10, 12, 1.5)):
         pool = gaussian_pool(n_classes, size, spread, seed=n_classes)
@@ -232,7 +236,9 @@ def gaussian_case(n_classes: int, hold: int, seed: int) -> tuple[Source, np.ndar
 
 
 def delays(cases: int, quiet: int = 200, rows: int = 100, rounds: int = 100) -> None:
-    print(f"Delays: rounds of {rows} rows from a change to the alarm, after {quiet} rounds without;")
+    print(
+        f"Delays: rounds of {rows} rows from a change to the alarm, after {quiet} rounds without;"
+    )
     print(f"median, worst, and how many of the cases within 50 rounds (each seen for {rounds})")
     worlds = {
         "digits, one left out (K = 9)": lambda i: digits_case(i % 10, i // 10),
@@ -264,7 +270,7 @@ def delays(cases: int, quiet: int = 200, rows: int = 100, rounds: int = 100) -> 
 def main(argv: list[str] | None = None) -> int:
     """Print both tables."""
     parser = argparse.ArgumentParser(prog="benchmarks.guard", description=__doc__)
-    parser.add_argument("--streams", type=int, default=60, help="streams of each kind")
+    parser.add_argument("--streams", type=int, default=40, help="streams of each kind")
     parser.add_argument("--rounds", type=int, default=10_000, help="rounds of each stream")
     parser.add_argument("--cases", type=int, default=10, help="cases of each change")
     args = parser.parse_args(argv)

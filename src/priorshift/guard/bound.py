@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from priorshift.typing import FloatArray, IntArray
+from priorshift.typing import AnyArray, FloatArray, IntArray
 
 # Where the Chernoff bound is tried, as shares of the largest theta.
 _THETAS = np.concatenate([np.geomspace(1e-5, 0.5, 30), 1.0 - np.geomspace(0.4, 0.005, 10)])
@@ -87,7 +87,7 @@ def block_mix(
 
 def log_p_value(
     seen: FloatArray,
-    counts: FloatArray,
+    counts: AnyArray,
     weights: FloatArray,
     largest: FloatArray,
     variance: FloatArray,
@@ -119,10 +119,10 @@ def log_p_value(
     mixed = -(counts[:, None, :] * np.log1p(-theta[:, :, None] * weights[:, None, :])).sum(axis=2)
     logs = mixed - seen[:, None] * np.log1p(theta) - np.log1p(-_THETAS)
     logs += 0.5 * theta**2 * variance[:, None]
-    return np.minimum(logs.min(axis=1), 0.0)
+    return np.asarray(np.minimum(logs.min(axis=1), 0.0))
 
 
-def poisson_log_p(seen: FloatArray, mean: FloatArray) -> FloatArray:
+def poisson_log_p(seen: AnyArray, mean: FloatArray) -> FloatArray:
     """Chernoff bound of a Poisson count: what `log_p_value` cannot be below.
 
     Examples

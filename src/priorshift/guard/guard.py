@@ -1,4 +1,4 @@
-"""The guard: is the stream a mix of the known classes at all?"""
+"""The guard: a recipe, its state and its report."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from priorshift.guard.views import Views
-from priorshift.typing import FloatArray, IntArray
+from priorshift.typing import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from priorshift.source import Batch, Source
@@ -89,7 +89,7 @@ class Regions:
             below += _below(values[start : start + _CHUNK], self.edges)
         return below[self.view, self.last] - below[self.view, self.first]
 
-    def holds(self, batch: Batch, region: int) -> FloatArray:
+    def holds(self, batch: Batch, region: int) -> AnyArray:
         """Say of each row of the batch whether it is in the region, (n,) of bool."""
         values = self.views.read(batch)[:, self.view[region]]
         low, high = self.bounds(region)
@@ -131,7 +131,7 @@ def _all_regions(edges: FloatArray, summaries: int) -> tuple[IntArray, IntArray,
     Of the distances only the upper tails: a row of the hold-out may be a little further from what
     was fitted without it than a new row is from what was fitted to all, never a little nearer.
     """
-    found = {}
+    found: dict[tuple[int, float, float], tuple[int, int, int]] = {}
     for view, row in enumerate(edges):
         for first, last in _BETWEEN:
             if row[first] < row[last] and (last == _END or not 0 < view < summaries):
@@ -150,6 +150,6 @@ def _shares(view: IntArray, first: IntArray, last: IntArray, summaries: int) -> 
 
     Odd are a low confidence, which is view 0, and large distances.
     """
-    odd = ((view == 0) & (first == 0)) | ((0 < view) & (view < summaries) & (last == _END))
+    odd = ((view == 0) & (first == 0)) | ((view > 0) & (view < summaries) & (last == _END))
     shares = np.where(odd, 0.5 / max(odd.sum(), 1), 0.5 / max((~odd).sum(), 1))
     return np.asarray(shares / shares.sum())

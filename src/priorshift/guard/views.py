@@ -1,9 +1,9 @@
 """What the guard looks at: a few numbers of each row, the same for every class mix.
 
-The views of a row are f0's confidence, the distance to the nearest class centre, the distance to the
-nearest row of the hold-out, the part of the row that the leading directions of the hold-out do not
-explain, and the row's own features. All that is fitted is fitted on the hold-out; the values of the
-hold-out itself come from folds that did not see them, as those of a new row do.
+The views of a row are f0's confidence, its distance to the nearest class centre and to the nearest
+row of the hold-out, the part of it that the leading directions of the hold-out do not explain, and
+its own features. All that is fitted is fitted on the hold-out; the values of the hold-out's own
+rows are measured without them, as those of a new row are.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Shape:
         coordinates = centred @ self.directions.T
         rest = (centred**2).sum(axis=1) - (coordinates**2).sum(axis=1)
         nearest = _squares(coordinates @ self.whiten, self.centres).min(axis=1)
-        return np.sqrt(np.maximum(np.column_stack([nearest, rest]), 0.0))
+        return np.asarray(np.sqrt(np.maximum(np.column_stack([nearest, rest]), 0.0)))
 
     def neighbour(self, rows: FloatArray, own: IntArray | None = None) -> FloatArray:
         """Distance to the nearest reference, (n,); where ``own`` is a reference, not to that one.

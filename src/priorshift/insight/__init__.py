@@ -3,6 +3,7 @@
 from priorshift.insight.accuracy import AccuracyReport, estimate_accuracy
 from priorshift.insight.intervals import (
     effective_size,
+    estimate_mix,
     hold_out_size,
     mix_interval,
     prior_interval,
@@ -12,6 +13,7 @@ __all__ = [
     "AccuracyReport",
     "effective_size",
     "estimate_accuracy",
+    "estimate_mix",
     "hold_out_size",
     "mix_interval",
     "prior_interval",

@@ -23,7 +23,7 @@ from priorshift.errors import InputError
 from priorshift.insight.influence import check_level, check_mix, check_proba, influence_at
 from priorshift.priors.mlls import density_ratios
 from priorshift.source import Source
-from priorshift.typing import FloatArray
+from priorshift.typing import AnyArray, FloatArray
 
 _TINY = 1e-12
 
@@ -120,22 +120,18 @@ def estimate_accuracy(
     adapted = check_proba(adapted, source.n_classes)
     if adapted.shape != source.proba.shape:
         raise InputError(f"hold_out has {len(adapted)} rows, the source has {len(source.proba)}")
-    called = adapted.argmax(axis=1)
-    right = (called == source.labels).astype(np.float64)
-    surprise = right
     start, noise = 0.0, 0.0
     if rows is not None:
         top = check_proba(rows, source.n_classes).max(axis=1)
         start, noise = float(top.mean()), float(top.var()) / len(top)
-        surprise = right - adapted.max(axis=1)
-    hot = np.eye(source.n_classes)[source.labels] / source.counts[source.labels][:, None]
-    means = surprise @ hot
-    spread = np.maximum(surprise**2 @ hot - means**2, 0.0) + 0.5 / source.counts
+    means, spread = _surprise(source, adapted, rows is not None)
+    covariance = mix_covariance(source, mix, size)
     accuracy = start + float(mix @ means)
-    variance = noise + float((mix**2 * spread / source.counts).sum())
-    variance += _mix_part(source, mix, size, means)
+    if hold_out is None:
+        accuracy -= _optimism(source, mix, covariance, rows is not None)
+    variance = noise + float((mix**2 * spread / source.counts).sum() + means @ covariance @ means)
     width = float(ndtri((1.0 + level) / 2.0)) * np.sqrt(variance)
-    confusion = np.eye(source.n_classes)[called].T @ hot
+    confusion = np.eye(source.n_classes)[adapted.argmax(axis=1)].T @ _class_means(source)
     recall = np.diag(confusion).copy()
     low, high = _wilson(recall, source.counts, level)
     predicted = confusion @ mix
@@ -153,18 +149,70 @@ def estimate_accuracy(
     )
 
 
-def _mix_part(source: Source, mix: FloatArray, size: float, means: FloatArray) -> float:
-    """Variance of ``mix @ means`` by the error of the mix: the variance of h weighted by means."""
-    influence = influence_at(source, mix, size)
-    values = influence.of(source, source.proba) @ means
-    hot = np.eye(source.n_classes)[source.labels] / source.counts[source.labels][:, None]
-    first, second = values @ hot, values**2 @ hot
-    rows = max(float(mix @ second - (mix @ first) ** 2), 0.0) / size
-    inside = np.maximum(second - first**2, 0.0)
-    return rows + float((mix**2 * inside / source.counts).sum())
+def _class_means(source: Source) -> FloatArray:
+    """Weights (n, K): ``values @ weights`` are the means of values over each class."""
+    weights: FloatArray = np.eye(source.n_classes)[source.labels] / source.counts
+    return weights
 
 
-def _wilson(share: FloatArray, counts: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+def _surprise(source: Source, adapted: FloatArray, less_top: bool) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance over each class of being right, less the largest probability if asked."""
+    value = (adapted.argmax(axis=1) == source.labels).astype(np.float64)
+    if less_top:
+        value = value - adapted.max(axis=1)
+    weights = _class_means(source)
+    means = value @ weights
+    return means, np.maximum(value**2 @ weights - means**2, 0.0) + 0.5 / source.counts
+
+
+def mix_covariance(source: Source, mix: FloatArray, size: float) -> FloatArray:
+    """Covariance (K, K) of a mix that was estimated from ``size`` rows, hold-out included.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> sure = np.repeat(np.eye(2), 10**4, axis=0)
+    >>> source = SimpleNamespace(
+    ...     proba=sure, labels=sure.argmax(axis=1), prior=np.full(2, 0.5), n_classes=2,
+    ...     counts=np.array([10**4, 10**4]),
+    ... )
+    >>> mix_covariance(source, np.array([0.5, 0.5]), 100).round(4)
+    array([[ 0.0025, -0.0025],
+           [-0.0025,  0.0025]])
+    """
+    h = influence_at(source, mix, size).of(source, source.proba)
+    weights = _class_means(source)
+    means = h.T @ weights
+    total = (h.T * (weights @ mix)) @ h - np.outer(means @ mix, means @ mix)
+    covariance = total / size
+    inner = (h.T * (weights @ (mix**2 / source.counts))) @ h
+    covariance += inner - (means * (mix**2 / source.counts)) @ means.T
+    return np.asarray(covariance)
+
+
+def _optimism(source: Source, mix: FloatArray, covariance: FloatArray, less_top: bool) -> float:
+    """How much the estimate gains because the rule and the weights share the error of the mix.
+
+    To first order the covariance of the mix with the class-wise means that the rule for it has:
+    central differences along the directions of the mix's error.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    total = 0.0
+    for value, direction in zip(values, vectors.T, strict=True):
+        if value <= _TINY:
+            continue
+        step = np.sqrt(value) * direction
+        ends = []
+        for point in (mix + step, mix - step):
+            moved = np.maximum(point, 0.0) / np.maximum(point, 0.0).sum()
+            means, _ = _surprise(source, reweighted(source, moved, source.proba), less_top)
+            ends.append((moved, means))
+        (up, up_means), (down, down_means) = ends
+        total += float((up - down) @ (up_means - down_means)) / 4.0
+    return total
+
+
+def _wilson(share: FloatArray, counts: AnyArray, level: float) -> tuple[FloatArray, FloatArray]:
     """Wilson's interval for shares of counts."""
     z = float(ndtri((1.0 + level) / 2.0))
     scale = 1.0 + z**2 / counts

@@ -69,15 +69,13 @@ def influence_at(source: Source, mix: FloatArray, size: float) -> Influence:
     tilted = _tilted(source.proba, source.prior, inside)
     hot = np.eye(n_classes)[source.labels]
     hot /= hot.sum(axis=0)
-    inverse = np.linalg.pinv(tilted.T @ hot, rcond=_WEAK)
+    inverse = np.asarray(np.linalg.pinv(tilted.T @ hot, rcond=_WEAK), dtype=np.float64)
     h = tilted @ inverse.T
-    # What is rarer than one row of a class may not have shown: half a row of each that speaks wholly
-    # for each other class is added to the moments.
+    # What is rarer than one row of a class may not have shown: half a row of each class that
+    # speaks wholly for each other one is added to the moments.
     rare = 0.5 / np.bincount(source.labels, minlength=n_classes)
     means, squares = h.T @ hot, (h**2).T @ hot
-    return Influence(
-        inside, inverse, squares + rare, np.maximum(squares - means**2, 0.0) + rare
-    )
+    return Influence(inside, inverse, squares + rare, np.maximum(squares - means**2, 0.0) + rare)
 
 
 def _tilted(proba: FloatArray, prior: FloatArray, mix: FloatArray) -> FloatArray:

@@ -31,8 +31,9 @@ from priorshift.insight.influence import (
     influence_at,
 )
 from priorshift.priors.mlls import MLLS
+from priorshift.priors.simplex import project_simplex
 from priorshift.source import Batch, Source
-from priorshift.typing import FloatArray
+from priorshift.typing import AnyArray, FloatArray
 
 _TINY = 1e-12
 _BISECTIONS = 50
@@ -40,9 +41,7 @@ _FAR = 6.0
 _ESTIMATOR = MLLS(tol=1e-5)
 
 
-def mix_interval(
-    source: Source, rows: object, level: float = 0.9
-) -> tuple[FloatArray, FloatArray]:
+def mix_interval(source: Source, rows: object, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
     """Return the ends (K,) of a confidence interval for each class's share of the rows.
 
     Parameters
@@ -66,10 +65,34 @@ def mix_interval(
     """
     proba = check_proba(rows, source.n_classes)
     level = check_level(level)
+    influence, estimate = _estimate(source, proba)
+    return _interval(source, influence, estimate, float(len(proba)), level)
+
+
+def estimate_mix(source: Source, rows: object) -> FloatArray:
+    """Return the class mix (K,) of the rows: maximum likelihood, set right by the hold-out.
+
+    One step from the maximum of the likelihood with the influence functions: as sharp as the
+    maximum where f0 is calibrated, and right without that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.model import ProbabilityModel
+    >>> from priorshift.source import build_source
+    >>> P = np.array([[0.9, 0.1]] * 4 + [[0.1, 0.9]] * 4)  # f0 is right, and does not know it
+    >>> source = build_source(ProbabilityModel(classes=[0, 1]), P, [0] * 4 + [1] * 4)
+    >>> estimate_mix(source, np.array([[0.9, 0.1], [0.1, 0.9], [0.1, 0.9], [0.1, 0.9]])).round(3)
+    array([0.25, 0.75])
+    """
+    return project_simplex(_estimate(source, check_proba(rows, source.n_classes))[1])
+
+
+def _estimate(source: Source, proba: FloatArray) -> tuple[Influence, FloatArray]:
+    """The influence functions at the likeliest mix, and their means, which add up to 1."""
     mix = _ESTIMATOR.raw(source, Batch(proba, proba))
     influence = influence_at(source, mix, len(proba))
-    estimate = influence.of(source, proba).mean(axis=0)
-    return _interval(source, influence, estimate, float(len(proba)), level)
+    return influence, influence.of(source, proba).mean(axis=0)
 
 
 def prior_interval(
@@ -159,7 +182,7 @@ def _interval(
 class _Variance:
     """Variance of the estimates as a function of the true shares; see the module's equation."""
 
-    def __init__(self, influence: Influence, counts: FloatArray, size: float) -> None:
+    def __init__(self, influence: Influence, counts: AnyArray, size: float) -> None:
         others = influence.mix * (1.0 - np.eye(len(counts)))
         others /= np.maximum(others.sum(axis=1, keepdims=True), _TINY)
         self.size = size
@@ -174,7 +197,7 @@ class _Variance:
         return variance
 
 
-def _accepts(estimate: FloatArray, m: FloatArray, variance: _Variance, level: float) -> FloatArray:
+def _accepts(estimate: FloatArray, m: FloatArray, variance: _Variance, level: float) -> AnyArray:
     """Say for each class whether the estimate is compatible with a true share of m."""
     sigma = np.sqrt(np.maximum(variance(m), _TINY**2))
     beyond = np.minimum(estimate, 0.0) + np.maximum(estimate - 1.0, 0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from priorshift.errors import FileFormatError
+from priorshift.guard import Guard
 from priorshift.hints import HINTS, Hint
 from priorshift.learners import LEARNERS
 from priorshift.model import LinearModel, ProbabilityModel, log_probabilities
@@ -21,6 +22,7 @@ OWN: dict[str, Any] = {
     "prior/mlls": MLLS,
     "solver/implicit": ImplicitSolver,
     "sketch/blocks": Blocks,
+    "guard/guard": Guard,
     "model/linear": LinearModel,
     "model/probability": ProbabilityModel,
 }
