@@ -3,7 +3,7 @@
 False alarms are counted on streams of 10,000 rounds that are pure label shift. To be quick the
 rounds are drawn all at once, from the rows of a large labelled pool that are not the hold-out's.
 The blocks are judged by the guard's own code, and
-``tests/guard/test_simulated.py`` shows that the result is the one that `Guard.update` comes to.
+``tests/guard/test_guard.py`` shows that the result is the one that `Guard.update` comes to.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def delays(cases: int, quiet: int = 200, rows: int = 100, rounds: int = 100) -> 
 def main(argv: list[str] | None = None) -> int:
     """Print both tables."""
     parser = argparse.ArgumentParser(prog="benchmarks.guard", description=__doc__)
-    parser.add_argument("--streams", type=int, default=40, help="streams of each kind")
+    parser.add_argument("--streams", type=int, default=20, help="streams of each kind")
     parser.add_argument("--rounds", type=int, default=10_000, help="rounds of each stream")
     parser.add_argument("--cases", type=int, default=10, help="cases of each change")
     args = parser.parse_args(argv)

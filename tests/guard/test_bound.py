@@ -18,27 +18,32 @@ def one_class(seen: float, count: float, odds: float) -> float:
     return float(result[0])
 
 
-@pytest.mark.parametrize(("seen", "count"), [(5, 0), (30, 3), (60, 20), (400, 100), (3000, 40)])
-@pytest.mark.parametrize("odds", [0.1, 1.0, 8.0])
-def test_it_is_above_the_exact_conditional_test_and_not_by_much(
-    seen: int, count: int, odds: float
-) -> None:
+@pytest.mark.parametrize(("seen", "count"), [(5, 0), (30, 3), (60, 20), (400, 100), (200, 40)])
+@pytest.mark.parametrize("odds", [0.1, 1.0, 3.0])
+def test_it_is_the_exact_conditional_test_of_one_class(seen: int, count: int, odds: float) -> None:
     exact = stats.binom.logsf(seen - 1, seen + count, odds / (1 + odds))
-    bound = one_class(seen, count, odds)
-    assert bound >= exact - 1e-9
-    # Chernoff's bound loses a factor that grows like a root, and the grid a little more.
-    assert bound <= min(0.0, 0.97 * exact + 0.5 * np.log(4 * np.pi * (seen + count)) + 1.0)
+    if exact < -3.0:
+        assert one_class(seen, count, odds) == pytest.approx(exact, rel=0.02, abs=0.7)
+    else:
+        assert one_class(seen, count, odds) >= exact - 0.7
 
 
-def test_it_is_never_below_that_of_a_known_mean() -> None:
+@pytest.mark.parametrize(("seen", "mean"), [(10, 2.0), (40, 20.0), (500, 400.0), (3, 0.01)])
+def test_the_p_value_of_a_poisson_count(seen: int, mean: float) -> None:
+    exact = stats.poisson.logsf(seen - 1, mean)
+    found = poisson_log_p(np.array([float(seen)]), np.array([mean]))[0]
+    assert found == pytest.approx(exact, abs=0.3)
+
+
+def test_it_is_never_much_below_that_of_a_known_mean() -> None:
     rng = np.random.default_rng(0)
-    for _ in range(200):
+    for _ in range(500):
         counts = rng.integers(0, 30, (1, 3))
         weights = rng.random((1, 3)) * 3 + 0.01
         seen = np.array([float(rng.integers(0, 200))])
         top = weights.max(axis=1)
         bound = log_p_value(seen, counts, weights, top, np.zeros(1))
-        assert bound[0] >= poisson_log_p(seen, (counts * weights).sum(axis=1))[0] - 1e-9
+        assert bound[0] >= poisson_log_p(seen, (counts * weights).sum(axis=1))[0] - 1.0
 
 
 def test_more_doubt_about_the_mix_or_the_hold_out_never_makes_it_smaller() -> None:
@@ -64,7 +69,7 @@ def test_under_a_known_null_the_p_value_is_seldom_small() -> None:
     p = np.exp(log_p_value(seen, counts, weights, weights.max(axis=1), np.zeros(size)))
     for level in (0.2, 0.05, 0.01, 0.001):
         assert np.mean(p <= level) <= level
-    assert np.mean(p <= 0.2) > 0.005  # it does move
+    assert np.mean(p <= 0.2) > 0.02  # it does move
 
 
 def test_the_shares_of_all_blocks_together_are_at_most_one() -> None:
@@ -82,7 +87,7 @@ def test_the_mix_of_a_block_against_the_inverse_of_the_confusion_matrix() -> Non
     inverse = np.linalg.inv(C)
     p = C @ mu
     expected = inverse @ ((np.diag(p) - np.outer(p, p)) / 1e6) @ inverse.T
-    assert np.allclose(covariance[0], expected, rtol=0.02, atol=1e-9)
+    assert np.allclose(covariance[0], expected, atol=1e-8)
 
 
 def test_the_covariance_of_the_mix_holds_the_hold_out_too() -> None:

@@ -17,6 +17,8 @@ from priorshift.typing import FloatArray, IntArray
 
 LEVELS = 12
 FIRST_ROWS = 128
+# The two p-values are expansions: the one without errors may be a little the larger one.
+_SLACK = 2.0
 
 BLOCK_ROWS = FIRST_ROWS * 4 ** np.arange(LEVELS, dtype=np.int64)
 """Rows that end a block of each level."""
@@ -85,7 +87,8 @@ def judge(
     mean = mix @ rates.T
     spent = share[:, None] + np.log(regions.share)
     # Without the errors of hold-out and mix the p-value would be smaller: most regions end here.
-    block, region = np.nonzero(poisson_log_p(hits, rows[:, None] * mean) - spent < best)
+    least = poisson_log_p(hits, rows[:, None] * mean)
+    block, region = np.nonzero((least < 0.0) & (least - spent - _SLACK < best))
     verdict = Verdict(best, -1, -1, 0.0)
     if len(block) == 0:
         return verdict

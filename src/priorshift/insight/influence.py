@@ -60,7 +60,7 @@ def influence_at(source: Source, mix: FloatArray, size: float) -> Influence:
     >>> from types import SimpleNamespace
     >>> sure = np.repeat(np.eye(2), 3, axis=0)
     >>> source = SimpleNamespace(proba=sure, labels=sure.argmax(axis=1), prior=np.full(2, 0.5))
-    >>> influence_at(source, np.array([0.2, 0.8]), 100).squares
+    >>> influence_at(source, np.array([0.2, 0.8]), 100).of(source, sure[::3]).round(6)
     array([[1., 0.],
            [0., 1.]])
     """

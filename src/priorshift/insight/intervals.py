@@ -61,7 +61,7 @@ def mix_interval(source: Source, rows: object, level: float = 0.9) -> tuple[Floa
     >>> source = build_source(ProbabilityModel(classes=[0, 1]), sure, sure.argmax(axis=1))
     >>> low, high = mix_interval(source, np.repeat(np.eye(2), [30, 70], axis=0))
     >>> low.round(3), high.round(3)
-    (array([0.23 , 0.62 ]), array([0.38, 0.77]))
+    (array([0.231, 0.62 ]), array([0.38 , 0.769]))
     """
     proba = check_proba(rows, source.n_classes)
     level = check_level(level)
@@ -121,7 +121,7 @@ def prior_interval(
     >>> source = build_source(ProbabilityModel(classes=[0, 1]), sure, sure.argmax(axis=1))
     >>> low, high = prior_interval(source, np.array([0.3, 0.7]), size=100)
     >>> low.round(3), high.round(3)
-    (array([0.23 , 0.62 ]), array([0.38, 0.77]))
+    (array([0.231, 0.62 ]), array([0.38 , 0.769]))
     """
     mix = check_mix(mix, source.n_classes)
     if not (np.isfinite(size) and size > 0):
