@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.guard import cells_of, smallest_log_p
+from benchmarks.guard import cells_of, gaussian_pool, null_streams, smallest_log_p
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
@@ -43,6 +43,11 @@ def play(source, batches, guard=None, state=None):
     return guard.report(source, state), state
 
 
+def follow(clf, batches):
+    for X in batches:
+        clf.adapt(X)
+
+
 def switching(rounds, rows, seed):
     rng = np.random.default_rng(seed)
     return [
@@ -62,7 +67,7 @@ def test_a_new_class_is_seen_and_named(small) -> None:
     batches = switching(100, 100, seed=6)
     rng = np.random.default_rng(7)
     for X in batches[50:]:
-        X[:10] = [-2.0, -2.0, -2.0] + rng.normal(size=(10, 3))
+        X[:10] = rng.normal(size=(10, 3)) - 2.0
     report, state = play(small, batches)
     assert report.alarm
     assert 50 < report.round <= 100
@@ -152,13 +157,11 @@ def test_the_classifier_warns_once_falls_back_and_remembers(tmp_path) -> None:
     again = load(tmp_path / "calm")
     odd = [3 * X for X in switching(10, 100, seed=2)]
     with pytest.warns(PriorshiftWarning, match="no mix of the known classes") as caught:
-        for X in odd:
-            clf.adapt(X)
+        follow(clf, odd)
     assert sum("no mix" in str(w.message) for w in caught) == 1
     assert np.allclose(clf.predict_proba(odd[0]), model.predict_proba(odd[0]), rtol=1e-12)
     with pytest.warns(PriorshiftWarning, match="no mix"):
-        for X in odd:
-            again.adapt(X)
+        follow(again, odd)
     assert again.guard_report_ == clf.guard_report_
     assert again.on_alarm == "fall-back"
     clf.save(tmp_path / "alarmed")
@@ -215,3 +218,11 @@ def test_tiny_hold_outs_are_no_trouble() -> None:
     batch = Batch(np.array([[0.5, 0.5]] * 300), np.zeros((300, 1)))
     state = Guard().update(source, Guard().start(source), batch)
     assert not Guard().report(source, state).alarm
+
+
+@pytest.mark.parametrize(("n_classes", "rows"), [(3, 10), (8, 50)])
+def test_no_alarms_in_simulated_streams_with_a_small_hold_out(n_classes, rows) -> None:
+    pool = gaussian_pool(n_classes, 3, 1.5, seed=n_classes)
+    alarms, least = null_streams(pool, hold=300, rows=rows, rounds=1000, streams=10, seed=2)
+    assert alarms == 0
+    assert least > 0.01
