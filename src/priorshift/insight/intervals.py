@@ -16,13 +16,14 @@ the one of the likelihood ratio of a bounded normal mean (Feldman and Cousins, 1
 
 from __future__ import annotations
 
+import warnings
 from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from priorshift.errors import InputError
+from priorshift.errors import InputError, PriorshiftWarning
 from priorshift.insight.influence import (
     Influence,
     check_level,
@@ -90,7 +91,10 @@ def estimate_mix(source: Source, rows: object) -> FloatArray:
 
 def _estimate(source: Source, proba: FloatArray) -> tuple[Influence, FloatArray]:
     """The influence functions at the likeliest mix, and their means, which add up to 1."""
-    mix = _ESTIMATOR.raw(source, Batch(proba, proba))
+    with warnings.catch_warnings():
+        # It is where one step starts from: near the maximum is near enough.
+        warnings.simplefilter("ignore", PriorshiftWarning)
+        mix = _ESTIMATOR.raw(source, Batch(proba, proba))
     influence = influence_at(source, mix, len(proba))
     return influence, influence.of(source, proba).mean(axis=0)
 
