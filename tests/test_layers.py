@@ -20,7 +20,7 @@ LAYERS = [
     {"crossfit"},
     {"source", "datasets"},
     {"priors", "hints"},
-    {"learners", "offline", "theory"},
+    {"guard", "insight", "learners", "offline", "theory"},
     {"evaluate", "state"},
     {"classifier", "regret"},
     {"paper"},

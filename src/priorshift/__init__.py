@@ -10,7 +10,16 @@ from priorshift.errors import (
     SourceError,
 )
 from priorshift.evaluate import Result, evaluate
+from priorshift.guard import Guard, GuardReport
 from priorshift.hints import Forward, Hint, NoHint, OnlineKMeans, Periodic, Window
+from priorshift.insight import (
+    AccuracyReport,
+    estimate_accuracy,
+    estimate_mix,
+    hold_out_size,
+    mix_interval,
+    prior_interval,
+)
 from priorshift.learners import ATLAS, FIX, FTFWH, FTH, ROGD, UOGD, AtlasAda, Learner
 from priorshift.priors import BBSE, MLLS, RLLS
 from priorshift.risk import Blocks
@@ -28,11 +37,14 @@ __all__ = [
     "RLLS",
     "ROGD",
     "UOGD",
+    "AccuracyReport",
     "AtlasAda",
     "Batch",
     "Blocks",
     "FileFormatError",
     "Forward",
+    "Guard",
+    "GuardReport",
     "Hint",
     "InputError",
     "InputTypeError",
@@ -48,6 +60,11 @@ __all__ = [
     "SourceError",
     "Window",
     "build_source",
+    "estimate_accuracy",
+    "estimate_mix",
     "evaluate",
+    "hold_out_size",
     "load",
+    "mix_interval",
+    "prior_interval",
 ]

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from priorshift.checks import is_frame
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning, SourceError
+from priorshift.guard import Guard, GuardReport, as_guard, check_on_alarm
 from priorshift.learners import Learner, as_learner
 from priorshift.learners.base import own_calibration, round_cost
 from priorshift.source import Batch, build_source
@@ -57,6 +58,12 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         of them: "none", "temperature", "bias-temperature", "vector", "matrix", "isotonic", "auto",
         or a recipe with settings of its own. None is what the learner asks for, "none" for most.
         ("fix" stays your model to the last bit.)
+    guard : bool or Guard, optional
+        Test in ``adapt`` whether the stream still is a mix of the known classes; True is
+        ``Guard(alpha=0.01)``.
+    on_alarm : {"warn", "fall-back", "ignore"}
+        At the guard's alarm warn once; or also predict with your model as it is from then on; or
+        only keep it in ``guard_report_``.
 
     Attributes
     ----------
@@ -66,6 +73,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         The class mix that the learner believes in now.
     n_rounds_ : int
         Batches adapted to.
+    guard_report_ : GuardReport
+        What the guard has to say, where there is one.
     source_, learner_, state_
         The three things that everything above is made of.
 
@@ -97,6 +106,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         cv: int = 5,
         random_state: int = 0,
         calibration: Any = None,
+        guard: Any = None,
+        on_alarm: str = "warn",
     ) -> None:
         self.estimator = estimator
         self.learner = learner
@@ -108,6 +119,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.cv = cv
         self.random_state = random_state
         self.calibration = calibration
+        self.guard = guard
+        self.on_alarm = on_alarm
 
     def fit(self, X: Any, y: Any) -> Self:
         """Run the offline stage on the labelled hold-out (X, y), and start a stream.
@@ -133,7 +146,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if y is not None:
             y = column_or_1d(y, warn=True)
             check_classification_targets(y)
-        learner = self._make_learner()
+        learner, guard = self._make_learner(), as_guard(self.guard)
+        check_on_alarm(self.on_alarm)
         source = build_source(
             LogisticRegression() if self.estimator is None else self.estimator,
             X,
@@ -150,6 +164,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self._look_at_scales(source, learner)
         self.source_, self.learner_ = source, learner
         self.state_ = learner.start(source)
+        self.guard_: Guard | None = guard
+        self.guard_state_: Any = None if guard is None else guard.start(source)
         return self
 
     def _make_learner(self) -> Learner:
@@ -204,12 +220,31 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """
         batch = self._read(X)
         with threads_for(round_cost(self.source_, self.state_)):
-            self.state_ = self.learner_.adapt(self.source_, self.state_, batch)
+            state = self.learner_.adapt(self.source_, self.state_, batch)
+        self._watch(batch)
+        self.state_ = state
         return self
+
+    def _watch(self, batch: Batch) -> None:
+        """Show the batch to the guard; warn once, at the alarm."""
+        if self.guard_ is None:
+            return
+        before = self.guard_state_.alarm
+        self.guard_state_ = self.guard_.update(self.source_, self.guard_state_, batch)
+        if self.guard_state_.alarm and not before and self.on_alarm != "ignore":
+            report = self.guard_report_
+            warnings.warn(
+                f"this stream is no mix of the known classes (p = {report.p_value:.2g}): "
+                f"{report.evidence}",
+                PriorshiftWarning,
+                stacklevel=3,
+            )
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities (n, K) under the present class mix; changes nothing."""
         batch = self._read(X)
+        if self.on_alarm == "fall-back" and self.guard_ is not None and self.guard_state_.alarm:
+            return batch.proba
         return self.learner_.predict_proba(self.source_, self.state_, batch)
 
     def predict(self, X: Any) -> AnyArray:
@@ -231,6 +266,14 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def n_rounds_(self) -> int:
         """Batches adapted to."""
         return int(self._fitted().state_.t)
+
+    @property
+    def guard_report_(self) -> GuardReport:
+        """What the guard has found so far."""
+        guard = self._fitted().guard_
+        if guard is None:
+            raise AttributeError("there is no guard: make the classifier with guard=True")
+        return guard.report(self.source_, self.guard_state_)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file, without pickle; the old file stays until the new one is whole.
@@ -256,10 +299,14 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             "random_state": self.random_state,
             "diameter": self.diameter,
             "calibration": encode_recipe(self.calibration),
+            "on_alarm": self.on_alarm,
             "n_features_in": getattr(self, "n_features_in_", None),
             "feature_names_in": None if names is None else [str(name) for name in names],
         }
-        save_parts(path, Saved(self.source_, self.learner_, self.state_, extra))
+        save_parts(
+            path,
+            Saved(self.source_, self.learner_, self.state_, extra, self.guard_, self.guard_state_),
+        )
 
     def _fitted(self) -> Self:
         check_is_fitted(self, "state_")
@@ -326,7 +373,10 @@ def load(
         loss=source.loss.name,
         **{name: saved.extra[name] for name in ("cv", "random_state", "diameter")},
         calibration=decode_recipe(saved.extra.get("calibration")),
+        guard=saved.guard,
+        on_alarm=check_on_alarm(saved.extra.get("on_alarm", "warn")),
     )
+    clf.guard_, clf.guard_state_ = saved.guard, saved.guard_state
     clf.source_, clf.learner_, clf.state_ = source, saved.learner, saved.state
     if saved.extra.get("n_features_in") is not None:
         clf.n_features_in_ = int(saved.extra["n_features_in"])

@@ -6,6 +6,7 @@ from typing import Any
 
 from priorshift.calibration import CALIBRATIONS, MAPS
 from priorshift.errors import FileFormatError
+from priorshift.guard import Guard
 from priorshift.hints import HINTS, Hint
 from priorshift.learners import LEARNERS
 from priorshift.model import LinearModel, ProbabilityModel, log_probabilities
@@ -24,6 +25,7 @@ OWN: dict[str, Any] = {
     "prior/mlls": MLLS,
     "solver/implicit": ImplicitSolver,
     "sketch/blocks": Blocks,
+    "guard/guard": Guard,
     "model/linear": LinearModel,
     "model/probability": ProbabilityModel,
 }

@@ -14,6 +14,7 @@ import numpy as np
 import sklearn
 
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning
+from priorshift.guard import Guard, GuardState
 from priorshift.learners import Learner
 from priorshift.source import Source
 from priorshift.state.archive import SAVE_AGAIN, read, write
@@ -38,17 +39,21 @@ class Saved(NamedTuple):
         What the learner has learned of the stream.
     extra : dict
         Anything else that JSON can hold.
+    guard, guard_state : Guard and GuardState, optional
+        The stream's guard and what it has counted.
 
     Examples
     --------
     >>> Saved._fields
-    ('source', 'learner', 'state', 'extra')
+    ('source', 'learner', 'state', 'extra', 'guard', 'guard_state')
     """
 
     source: Source
     learner: Learner
     state: Any
     extra: dict[str, Any]
+    guard: Guard | None = None
+    guard_state: GuardState | None = None
 
 
 def save_parts(path: str | os.PathLike[str], saved: Saved) -> None:
@@ -81,6 +86,9 @@ def save_parts(path: str | os.PathLike[str], saved: Saved) -> None:
         "state": parts.encode(saved.state, "state"),
         "extra": saved.extra,
     }
+    if saved.guard is not None:
+        manifest["guard"] = parts.encode(saved.guard, "guard")
+        manifest["guard_state"] = parts.encode(saved.guard_state, "guard_state")
     _rehearse(saved, manifest["state"], parts)
     write(path, manifest, parts.members())
     for role in ("estimator", "features"):
@@ -134,7 +142,20 @@ def load_parts(
         template = learner.start(source)
     with _refusing(name):
         state = rebuild(template, manifest["state"], parts, "state")
-        return Saved(source, recipe, state, dict(manifest["extra"]))
+        guard, counted = _decode_guard(manifest, parts, source)
+        return Saved(source, recipe, state, dict(manifest["extra"]), guard, counted)
+
+
+def _decode_guard(
+    manifest: dict[str, Any], parts: Parts, source: Source
+) -> tuple[Guard | None, GuardState | None]:
+    """The guard of a file and its state; files without one are older, or had none."""
+    if manifest.get("guard") is None:
+        return None, None
+    guard = parts.decode(manifest["guard"])
+    if not isinstance(guard, Guard):
+        raise FileFormatError("holds something else in the place of the guard")
+    return guard, rebuild(guard.start(source), manifest["guard_state"], parts, "guard_state")
 
 
 @contextmanager

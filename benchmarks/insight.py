@@ -1,0 +1,202 @@
+"""Coverage of the mix's intervals, accuracy without labels: ``python -m benchmarks.insight``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
+
+from priorshift.datasets import load_dataset
+from priorshift.datasets.named import ORIGINS, data_folder
+from priorshift.insight import (
+    effective_size,
+    estimate_accuracy,
+    estimate_mix,
+    mix_interval,
+    prior_interval,
+)
+from priorshift.insight.accuracy import reweighted
+from priorshift.model import LinearModel, ProbabilityModel, log_probabilities
+from priorshift.source import Source, build_source
+from priorshift.streams import World
+
+LEVELS = (0.8, 0.9, 0.95)
+TRAIN, HOLD_OUT = 3000, 6000
+
+
+class Gauss(NamedTuple):
+    """Gaussian classes in four dimensions, and their exact posterior for equal shares."""
+
+    centres: np.ndarray
+
+    def draw(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return self.centres[labels] + rng.normal(size=(len(labels), self.centres.shape[1]))
+
+    def proba(self, X: np.ndarray) -> np.ndarray:
+        return softmax(X @ self.centres.T - 0.5 * (self.centres**2).sum(axis=1), axis=1)
+
+    def source(self, hold: int, rng: np.random.Generator) -> Source:
+        size = len(self.centres)
+        labels = np.arange(hold) % size
+        weights = np.column_stack([self.centres, -0.5 * (self.centres**2).sum(axis=1)])
+        X = np.column_stack([self.draw(labels, rng), np.ones(hold)])
+        return build_source(LinearModel(weights, np.arange(size)), X, labels, intercept=False)
+
+
+def random_mix(size: int, rng: np.random.Generator) -> np.ndarray:
+    """A mix with small shares, and in half of the cases a class that is absent."""
+    mu = rng.dirichlet(np.full(size, 0.7))
+    if rng.random() < 0.5:
+        mu[rng.integers(size)] = 0.0
+    return mu / mu.sum()
+
+
+def discounted(proba: np.ndarray, source: Source, weights: np.ndarray) -> np.ndarray:
+    """The mix that makes the discounted likelihood largest, by EM."""
+    ratios = proba / source.prior
+    mu = source.prior.copy()
+    for _ in range(200):
+        mu = mu * ((weights / (ratios @ mu)) @ ratios)
+    return mu
+
+
+def coverage(repeats: int, hold: int) -> None:
+    print("Coverage in % of intervals for the class mix: shares above 0, shares of 0, worst class")
+    print(f"(hold-out of {hold} rows, drawn anew each time with world, mix and rows)")
+    header = "".join(f"{f'{level:.0%}':>22}" for level in LEVELS)
+    print(f"{'interval':10} {'K':>3} {'N':>5}{header}")
+    rng = np.random.default_rng(0)
+    for size in (2, 5, 10):
+        for rows in (10, 100, 1000):
+            tally = {level: (np.zeros(size), []) for level in LEVELS}
+            for _ in range(repeats):
+                world = Gauss(1.2 * rng.normal(size=(size, 4)))
+                source, mu = world.source(hold, rng), random_mix(size, rng)
+                proba = world.proba(world.draw(rng.choice(size, rows, p=mu), rng))
+                for level, (all_hits, pairs) in tally.items():
+                    low, high = mix_interval(source, proba, level)
+                    hit = (low <= mu) & (mu <= high)
+                    all_hits += hit
+                    pairs.append((hit, mu == 0))
+            _print_coverage("batch", size, rows, tally, repeats)
+
+
+def tracked(repeats: int, hold: int) -> None:
+    """The same for evidence that is discounted by a rate a row, on a mix that stands still."""
+    rng = np.random.default_rng(1)
+    for size, rate in ((3, 0.02), (3, 0.005), (10, 0.005)):
+        weights = (1 - rate) ** np.arange(int(6 / rate))
+        worth = effective_size(weights)
+        tally = {level: (np.zeros(size), []) for level in LEVELS}
+        for _ in range(repeats):
+            world = Gauss(1.5 * rng.normal(size=(size, 4)))
+            source, mu = world.source(hold, rng), random_mix(size, rng)
+            rows = world.draw(rng.choice(size, len(weights), p=mu), rng)
+            mix = discounted(world.proba(rows), source, weights / weights.sum())
+            for level, (all_hits, pairs) in tally.items():
+                low, high = prior_interval(source, mix, worth, level)
+                hit = (low <= mu) & (mu <= high)
+                all_hits += hit
+                pairs.append((hit, mu == 0))
+        _print_coverage("tracker", size, round(worth), tally, repeats)
+    print()
+
+
+def _print_coverage(name: str, size: int, rows: int, tally: dict, repeats: int) -> None:
+    cells = []
+    for all_hits, pairs in tally.values():
+        hits = np.concatenate([hit for hit, _ in pairs])
+        zero = np.concatenate([is_zero for _, is_zero in pairs])
+        worst = 100 * all_hits.min() / repeats
+        cells.append(f"{100 * hits[~zero].mean():8.1f} {100 * hits[zero].mean():6.1f} {worst:6.1f}")
+    print(f"{name:10} {size:3} {rows:5}" + "".join(cells))
+    sys.stdout.flush()
+
+
+def problems() -> Iterator[tuple[str, Source, World]]:
+    """Synthetic, digits, and every file in the data folder; small parts of the large ones."""
+    names = [n for n in ORIGINS if (data_folder() / f"{n}.npz").exists()]
+    for name in ("synthetic", "digits", *names):
+        data = load_dataset(name)
+        order = np.random.default_rng(0).permutation(len(data.y0))[: TRAIN + HOLD_OUT]
+        X, y = data.X0[order], data.classes[data.y0[order]]
+        half = min(TRAIN, len(y) // 2)
+        if data.probabilities:
+            model = ProbabilityModel(classes=data.classes.tolist())
+            source = build_source(model, X[half:], y[half:], features=log_probabilities)
+        else:
+            model = LogisticRegression(max_iter=100)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that it has not converged does not matter here
+                model.fit(X[:half], y[:half])
+            source = build_source(model, X[half:], y[half:])
+        yield name, source, data.world
+
+
+def accuracy(windows: int, rows: int) -> None:
+    print(
+        f"Accuracy without labels: {windows} windows of {rows} rows, a new mix in each, in points"
+    )
+    print("(mean and mean absolute error against the window's labels; the absolute error that the")
+    print(
+        "draw of the window alone causes; how often the 90 % interval holds the expected accuracy)"
+    )
+    print(
+        f"{'data':24} {'hold-out':>8} {'true':>6} {'mean':>6} {'abs.':>6} {'draw':>6} {'held':>6}"
+        f" {'recall':>7}"
+    )
+    for name, source, world in problems():
+        rng = np.random.default_rng(3)
+        errors, truths, held, recalls, draws = [], [], [], [], []
+        for _ in range(windows):
+            mu = rng.dirichlet(np.full(source.n_classes, 0.7))
+            y = rng.choice(source.n_classes, rows, p=mu)
+            proba = source.model.predict_proba(world.draw(y, rng))
+            mix = estimate_mix(source, proba)
+            adapted = reweighted(source, mix, proba)
+            report = estimate_accuracy(source, mix, rows, rows=adapted)
+            right = adapted.argmax(axis=1) == y
+            # The same rule on many rows: what the accuracy of the window is drawn from.
+            more = rng.choice(source.n_classes, 10 * rows, p=mu)
+            large = reweighted(source, mix, source.model.predict_proba(world.draw(more, rng)))
+            good = large.argmax(axis=1) == more
+            truths.append(right.mean())
+            errors.append(report.accuracy - right.mean())
+            draws.append(abs(right.mean() - good.mean()))
+            held.append(report.low <= good.mean() <= report.high)
+            seen = np.bincount(more, minlength=source.n_classes) >= 500
+            true_recall = np.array([good[more == k].mean() for k in np.flatnonzero(seen)])
+            recalls.append(np.abs(report.recall[seen] - true_recall).mean())
+        print(
+            f"{name:24} {len(source.labels):8} {100 * np.mean(truths):6.1f} "
+            f"{100 * np.mean(errors):+6.2f} {100 * np.mean(np.abs(errors)):6.2f} "
+            f"{100 * np.mean(draws):6.2f} {100 * np.mean(held):6.0f} {100 * np.mean(recalls):7.2f}"
+        )
+        sys.stdout.flush()
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="benchmarks.insight", description=__doc__)
+    parser.add_argument("--repeats", type=int, default=250, help="draws for each coverage")
+    parser.add_argument("--windows", type=int, default=40, help="windows of each data set")
+    args = parser.parse_args(argv)
+    began = time.perf_counter()
+    with threadpool_limits(1):
+        coverage(args.repeats, hold=1000)
+        tracked(args.repeats, hold=1000)
+        accuracy(args.windows, rows=1000)
+    print(f"({time.perf_counter() - began:.0f} seconds)", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
