@@ -11,7 +11,22 @@ from priorshift.errors import (
 )
 from priorshift.evaluate import Result, evaluate
 from priorshift.hints import Forward, Hint, NoHint, OnlineKMeans, Periodic, Window
-from priorshift.learners import ATLAS, FIX, FTFWH, FTH, ROGD, UOGD, AtlasAda, Learner
+from priorshift.learners import (
+    ATLAS,
+    EM,
+    FIX,
+    FLHFTL,
+    FTFWH,
+    FTH,
+    ROGD,
+    UOGD,
+    AtlasAda,
+    Learner,
+    Regimes,
+    Tracker,
+    WaveletRestart,
+    WindowHedge,
+)
 from priorshift.priors import BBSE, MLLS, RLLS
 from priorshift.risk import Blocks
 from priorshift.source import Batch, Source, build_source
@@ -21,7 +36,9 @@ __version__ = "0.1.0"
 __all__ = [
     "ATLAS",
     "BBSE",
+    "EM",
     "FIX",
+    "FLHFTL",
     "FTFWH",
     "FTH",
     "MLLS",
@@ -43,10 +60,14 @@ __all__ = [
     "Periodic",
     "PriorshiftError",
     "PriorshiftWarning",
+    "Regimes",
     "Result",
     "Source",
     "SourceError",
+    "Tracker",
+    "WaveletRestart",
     "Window",
+    "WindowHedge",
     "build_source",
     "evaluate",
     "load",
