@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from benchmarks.__main__ import main
 from benchmarks.timing import compare
+from benchmarks.tracking import main as tracking
 
 
 def test_the_table_has_every_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,3 +27,11 @@ def test_compare_takes_medians_of_turns() -> None:
     result = compare(lambda: calls.append("s"), lambda: calls.append("y"), seconds=0, least=5)
     assert calls == ["s", "y"] * 6
     assert result.ratio == pytest.approx(result.subject / result.yardstick)
+
+
+def test_the_table_of_the_trackers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tracking(["--rounds", "60", "--rows", "10", "--learner", "fix,tracker"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + 4 * 2
+    for fix, tracker in zip(lines[1::2], lines[2::2], strict=True):
+        assert float(tracker.split()[4]) < float(fix.split()[4])
