@@ -73,13 +73,18 @@ def logits(D: Any, X: Any, a: int, m: int, Z: Any) -> None:
             x0, x1, x2 = X[j, a : a + m], X[j + 1, a : a + m], X[j + 2, a : a + m]
             x3, x4, x5 = X[j + 3, a : a + m], X[j + 4, a : a + m], X[j + 5, a : a + m]
             for s in range(m):
-                z[s] += u0 * x0[s] + u1 * x1[s] + u2 * x2[s] + u3 * x3[s] + u4 * x4[s] + u5 * x5[s]
+                z[s] += (
+                    u0 * x0[s]
+                    + u1 * x1[s]
+                    + u2 * x2[s]
+                    + u3 * x3[s]
+                    + u4 * x4[s]
+                    + u5 * x5[s]
+                )
 
 
 @fast
-def _exponentials(
-    Z: Any, n_learners: int, i: int, m: int, safe: bool, top: Any, total: Any
-) -> None:
+def _exponentials(Z: Any, n_learners: int, i: int, m: int, safe: bool, top: Any, total: Any) -> None:
     """Exponentials of learner i's logits in place, less ``top``; their sums into ``total``."""
     classes = Z.shape[0] // n_learners
     if safe:
@@ -174,7 +179,9 @@ def softmax_pass_by_class(
 
 
 @fast
-def _sum_segments(logs: Any, offsets: Any, label: int, a: int, m: int, i: int, values: Any) -> None:
+def _sum_segments(
+    logs: Any, offsets: Any, label: int, a: int, m: int, i: int, values: Any
+) -> None:
     """Add the logs of the samples ``a:a + m`` to the values of their classes."""
     k, done = label, 0
     while done < m:
