@@ -8,6 +8,7 @@ from typing import Any
 from priorshift.errors import InputError, InputTypeError
 from priorshift.learners.atlas import ATLAS
 from priorshift.learners.atlas_ada import AtlasAda
+from priorshift.learners.auto import Auto
 from priorshift.learners.base import Learner
 from priorshift.learners.em import EM
 from priorshift.learners.fix import FIX
@@ -31,6 +32,7 @@ __all__ = [
     "ROGD",
     "UOGD",
     "AtlasAda",
+    "Auto",
     "Learner",
     "Regimes",
     "Tracker",
@@ -43,7 +45,7 @@ LEARNERS: dict[str, Any] = {
     learner.name: learner
     for learner in (
         *(FIX, FTH, FTFWH, ROGD, UOGD, ATLAS, AtlasAda),
-        *(EM, Regimes, Tracker, FLHFTL, WindowHedge, WaveletRestart),
+        *(Auto, EM, Regimes, Tracker, FLHFTL, WindowHedge, WaveletRestart),
     )
 }
 

@@ -1,0 +1,87 @@
+"""A linear model on top of a reweighted f: learned and judged on a sketch of the hold-out.
+
+Each class's rows of the hold-out are dealt into two halves. Each half trains its own model and
+judges the other's: what is measured is never what was trained on.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from priorshift.learners.correction import Correction, correction, log_softmax
+from priorshift.source import Source
+from priorshift.typing import FloatArray, IntArray
+
+_STEP = 0.3
+_PENALTY = 0.03
+_TINY = 1e-300
+
+
+class Half(NamedTuple):
+    """Rows of one half: logarithms of f (n, K), components (n, m + 1), labels and shares (n,).
+
+    ``shares`` add up to 1 in every class.
+    """
+
+    logs: FloatArray
+    components: FloatArray
+    labels: IntArray
+    shares: FloatArray
+
+
+def sketch_of(source: Source, rows: int, t: int) -> tuple[Half, Half]:
+    """The rows of both halves that are read in round t; about ``rows`` in all."""
+    kept = source.risk.sketches.setdefault((_STEP, rows, id(source)), [])
+    pieces: list[tuple[Half, Half]] = kept  # type: ignore[assignment]
+    found = correction(source)
+    assert found is not None
+    if not pieces:
+        pieces.extend(_cut(found, rows))
+    return pieces[t % len(pieces)]
+
+
+def _cut(found: Correction, rows: int) -> list[tuple[Half, Half]]:
+    number = max(1, len(found.labels) // rows)
+    starts = np.concatenate([[0], np.cumsum(found.counts)])
+    pieces: list[list[list[IntArray]]] = [[[], []] for _ in range(number)]
+    for a, b in zip(starts[:-1], starts[1:], strict=True):
+        for half in (0, 1):
+            own = np.arange(a + half, b, 2)
+            for p in range(number):
+                part = own[p::number]
+                pieces[p][half].append(part if len(own) >= number else own)
+    return [(_half(found, first), _half(found, second)) for first, second in pieces]
+
+
+def _half(found: Correction, parts: list[IntArray]) -> Half:
+    rows = np.concatenate(parts)
+    shares = np.concatenate([np.full(len(part), 1.0 / len(part)) for part in parts])
+    return Half(found.logs[rows], found.components[rows], found.labels[rows], shares)
+
+
+def judged_step(
+    sketch: tuple[Half, Half], models: FloatArray, mix: FloatArray, prior: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Rewritten log-losses (2,) of the reweighted f and of the models, and the models a step on.
+
+    Model 0 learns from half 0 and is judged by half 1, model 1 the other way round.
+    """
+    move = np.log(np.maximum(mix, _TINY)) - np.log(prior)
+    losses, after = np.zeros(2), np.empty_like(models)
+    for own, half in enumerate(sketch):
+        weights = mix[half.labels] * half.shares
+        rows = np.arange(len(weights))
+        base = half.logs + move
+        flat = models.reshape(-1, models.shape[2])
+        tilts = (half.components @ flat.T).reshape(len(rows), 2, -1).transpose(1, 0, 2)
+        scores = log_softmax(np.concatenate([base[None], base + tilts]))
+        fit = scores[:, rows, half.labels] @ weights
+        losses -= 0.5 * np.array([fit[0], fit[2 - own]])
+        gap = np.exp(scores[1 + own])
+        gap[rows, half.labels] -= 1.0
+        gap *= weights[:, None]
+        gradient = gap.T @ half.components + _PENALTY * models[own]
+        after[own] = models[own] - _STEP * gradient
+    return losses, after
