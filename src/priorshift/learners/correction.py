@@ -33,7 +33,7 @@ _MOST_ROWS = 6000
 # Fewer rows of some class are not enough to judge by; with more classes the work outgrows its use.
 _FEWEST_OF_A_CLASS = 6
 _MOST_CLASSES = 50
-_FOLDS = 3
+_FOLDS = 5
 _PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 _SMALLEST = 1e-9
 
