@@ -122,7 +122,7 @@ class Auto:
         if found is None:
             return state
         mix = _TRACKER.prior(source, tracker)
-        sketch = sketch_of(source, self.rows, state.t)
+        sketch = sketch_of(found, self.rows, state.t)
         losses, models = judged_step(sketch, state.models, mix, source.prior)
         weights, _ = bayes(shared(state.weights, self.share), -losses)
         slopes, offsets = found.raw(models)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
@@ -97,6 +97,11 @@ class Correction:
     def counts(self) -> IntArray:
         """Rows of each class."""
         return np.bincount(self.labels, minlength=self.logs.shape[1])
+
+    @cached_property
+    def sketches(self) -> dict[int, Any]:
+        """Parts of the hold-out, by their number of rows, kept for as long as this."""
+        return {}
 
     def __call__(self, proba: FloatArray, features: FloatArray) -> FloatArray:
         """Corrected class probabilities (n, K)."""

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorshift.learners.correction import Correction, correction, log_softmax
-from priorshift.source import Source
+from priorshift.learners.correction import Correction, log_softmax
 from priorshift.typing import FloatArray, IntArray
 
 _STEP = 0.3
@@ -31,15 +30,24 @@ class Half(NamedTuple):
     shares: FloatArray
 
 
-def sketch_of(source: Source, rows: int, t: int) -> tuple[Half, Half]:
-    """The rows of both halves that are read in round t; about ``rows`` in all."""
-    kept = source.risk.sketches.setdefault((_STEP, rows, id(source)), [])
-    pieces: list[tuple[Half, Half]] = kept  # type: ignore[assignment]
-    found = correction(source)
-    assert found is not None
-    if not pieces:
-        pieces.extend(_cut(found, rows))
-    return pieces[t % len(pieces)]
+def sketch_of(found: Correction, rows: int, t: int) -> tuple[Half, Half]:
+    """The rows of both halves that are read in round t; about ``rows`` in all.
+
+    Examples
+    --------
+    >>> from priorshift.learners.correction import Basis
+    >>> logs, F = np.log(np.full((8, 2), 0.5)), np.arange(8.0)[:, None]
+    >>> labels, none = np.repeat([0, 1], 4), np.zeros((2, 1))
+    >>> found = Correction(Basis(none[0], none), none, none[0], 0.0, 0.0, logs, F, labels)
+    >>> one, two = sketch_of(found, 4, t=1)
+    >>> one.components.ravel().tolist(), two.components.ravel().tolist()
+    ([2.0, 6.0], [3.0, 7.0])
+    """
+    pieces = found.sketches.get(rows)
+    if pieces is None:
+        pieces = found.sketches[rows] = _cut(found, rows)
+    piece: tuple[Half, Half] = pieces[t % len(pieces)]
+    return piece
 
 
 def _cut(found: Correction, rows: int) -> list[tuple[Half, Half]]:
@@ -67,6 +75,15 @@ def judged_step(
     """Rewritten log-losses (2,) of the reweighted f and of the models, and the models a step on.
 
     Model 0 learns from half 0 and is judged by half 1, model 1 the other way round.
+
+    Examples
+    --------
+    >>> F, labels = np.array([[1.0], [-1.0]]), np.array([0, 1])
+    >>> half = Half(np.log(np.full((2, 2), 0.5)), F, labels, np.ones(2))
+    >>> even = np.array([0.5, 0.5])
+    >>> losses, models = judged_step((half, half), np.zeros((2, 2, 1)), even, even)
+    >>> losses.round(4).tolist(), models[0].ravel().tolist()
+    ([0.6931, 0.6931], [0.15, -0.15])
     """
     move = np.log(np.maximum(mix, _TINY)) - np.log(prior)
     losses, after = np.zeros(2), np.empty_like(models)
