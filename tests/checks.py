@@ -32,7 +32,7 @@ def every_learner(sketched: bool = False) -> list[Any]:
     found = []
     for name, kind in LEARNERS.items():
         settings = {field.name for field in fields(kind)}
-        presets = ("paper", "theory") if "preset" in settings else (None,)
+        presets = ("paper", "theory", "anytime") if "preset" in settings else (None,)
         hints = tuple(HINTS) if "hint" in settings else (None,)
         orders = ("adapt-first", "predict-first") if "order" in settings else (None,)
         for preset in presets:

@@ -85,6 +85,6 @@ def paper_settings(dataset: Dataset, preset: str) -> dict[str, Any]:
     >>> paper_settings(load_dataset("synthetic"), "paper")
     {'gradient_bound': 1.0}
     """
-    if preset == "paper" and dataset.name == "synthetic":
+    if preset in ("paper", "anytime") and dataset.name == "synthetic":
         return {"gradient_bound": SyntheticProblem.gradient_bound}
     return {}

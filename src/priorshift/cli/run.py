@@ -91,7 +91,10 @@ def _add_what(group: Any) -> None:
         help=f"for atlas-ada: {', '.join(HINTS)} (default: okm)",
     )
     group.add_argument(
-        "--preset", choices=PRESETS, default="paper", help="constants of the tables, or theorems"
+        "--preset",
+        choices=PRESETS,
+        default="paper",
+        help="constants of the tables, of the theorems, or without a horizon",
     )
     group.add_argument(
         "--protocol",

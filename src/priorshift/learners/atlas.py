@@ -8,6 +8,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from priorshift.errors import InputError, InputTypeError
+from priorshift.learners.anytime import (
+    grown_pool,
+    grows_at,
+    joined_losses,
+    joined_models,
+    tuned_for,
+)
 from priorshift.learners.base import (
     Settings,
     check_positive,
@@ -93,25 +100,25 @@ class ATLAS(Settings):
         check_pool(self.steps)
         check_positive("meta_rate", self.meta_rate)
 
-    def pool(self, source: Source) -> FloatArray:
-        """The step sizes that this source and these settings give."""
+    def pool(self, source: Source, t: int = 0) -> FloatArray:
+        """The step sizes that this source and these settings give, t rounds without a horizon."""
         if self.steps is not None:
             return np.asarray(self.steps, dtype=np.float64)
-        steep = self.steepness(source)
-        if self.preset == "paper":
+        steep, T = self.steepness(source), self.rounds_at(tuned_for(t))
+        if self.preset != "theory":
             largest = source.diameter / steep
-            return doubling_pool(largest / np.sqrt(self.horizon), largest)
-        number = 1 + int(np.ceil(0.5 * np.log2(1 + 2 * self.horizon)))
-        smallest = static_step(source, steep, self.horizon)
+            return doubling_pool(largest / np.sqrt(T), largest)
+        number = 1 + int(np.ceil(0.5 * np.log2(1 + 2 * T)))
+        smallest = static_step(source, steep, T)
         return np.asarray(smallest * 2.0 ** np.arange(number), dtype=np.float64)
 
     def rate(self, source: Source, t: int, n_learners: int) -> float:
         """Hedge's learning rate for the weights of round t."""
         if self.meta_rate is not None:
             return self.meta_rate
-        if self.preset == "paper":
+        if self.preset != "theory":
             return self.paper_rate(source, t)
-        share = (np.log(n_learners) + 2.0) / (source.n_classes * self.horizon)
+        share = (np.log(n_learners) + 2.0) / (source.n_classes * self.rounds_at(t))
         return float(source.sigma_min / source.loss_bound * np.sqrt(share))
 
     def start(self, source: Source) -> AtlasState:
@@ -130,7 +137,20 @@ class ATLAS(Settings):
         mix = self.batch_prior(source, batch)
         data = self.risk_data(source, state.t)
         risks, W = gradient_step(data, source.loss, state.W, mix, state.steps, source.radius)
-        return AtlasState(state.t + 1, W, state.losses + risks, mix, state.steps)
+        state = AtlasState(state.t + 1, W, state.losses + risks, mix, state.steps)
+        return self._grow(source, state) if self.anytime and grows_at(state.t) else state
+
+    def _grow(self, source: Source, state: AtlasState) -> AtlasState:
+        """Let base learners join that a longer stream needs."""
+        if self.steps is not None:
+            return state
+        growth = grown_pool(state.steps, float(self.pool(source, state.t)[-1]))
+        rate = self.rate(source, state.t + 1, len(state.steps))
+        return state._replace(
+            W=joined_models(state.W, hedge_weights(state.losses, rate), growth),
+            losses=joined_losses(state.losses, rate, growth),
+            steps=growth.steps,
+        )
 
     def prior(self, source: Source, state: AtlasState) -> FloatArray:
         """The last batch's estimate."""

@@ -13,6 +13,14 @@ import numpy as np
 
 from priorshift.errors import InputError, InputTypeError
 from priorshift.hints import Hint, as_hint
+from priorshift.learners.anytime import (
+    grown_pool,
+    grows_at,
+    joined_losses,
+    joined_models,
+    padded,
+    tuned_for,
+)
 from priorshift.learners.atlas import check_pool, doubling_pool
 from priorshift.learners.base import (
     Settings,
@@ -119,12 +127,12 @@ class AtlasAda(Settings):
         """The hint itself, where it was given by name."""
         return as_hint(self.hint)
 
-    def pool(self, source: Source) -> FloatArray:
-        """The step sizes that this source and these settings give."""
+    def pool(self, source: Source, t: int = 0) -> FloatArray:
+        """The step sizes that this source and these settings give, t rounds without a horizon."""
         if self.steps is not None:
             return np.asarray(self.steps, dtype=np.float64)
-        steep, T = self.steepness(source), self.horizon
-        if self.preset == "paper":
+        steep, T = self.steepness(source), self.rounds_at(tuned_for(t))
+        if self.preset != "theory":
             largest = min(source.diameter * np.sqrt(1 + 2 * T), _LARGEST_PAPER_STEP)
             return doubling_pool(static_step(source, steep, T), largest)
         growth = 4.0 * T * steep**2 * source.n_classes / positive_sigma(source) ** 2
@@ -136,7 +144,7 @@ class AtlasAda(Settings):
         """Hedge's learning rate for the weights of round t."""
         if isinstance(self.meta_rate, (int, float)):
             return float(self.meta_rate)
-        if self.meta_rate is None and self.preset == "paper":
+        if self.meta_rate is None and self.preset != "theory":
             return self.paper_rate(source, t)
         return float(np.sqrt((np.log(n_learners) + 2.0) / (1.0 + gaps)))
 
@@ -164,6 +172,8 @@ class AtlasAda(Settings):
 
     def adapt(self, source: Source, state: AtlasAdaState, batch: Batch) -> AtlasAdaState:
         """Both steps of equation 6, in the order that the settings ask for."""
+        if self.anytime and self.steps is None and grows_at(state.t):
+            state = self._grow(source, state)
         mix = self.batch_prior(source, batch)
         hint_object = self.hint_object
         hint = hint_object.update(source, state.hint, batch, mix)
@@ -173,6 +183,19 @@ class AtlasAda(Settings):
             return self._descend(source, state, risk)
         state = self._descend(source, state, None)
         return self._follow_hint(source, state, hint_object.forecast(hint), state.t + 1, None)[0]
+
+    def _grow(self, source: Source, state: AtlasAdaState) -> AtlasAdaState:
+        """Let base learners join that a longer stream needs."""
+        growth = grown_pool(state.steps, float(self.pool(source, state.t)[-1]))
+        weights = hedge_weights(state.scores, state.rate)
+        return state._replace(
+            centre=joined_models(state.centre, weights, growth),
+            W=joined_models(state.W, weights, growth),
+            losses=joined_losses(state.losses, state.rate, growth),
+            scores=joined_losses(state.scores, state.rate, growth),
+            hint_loss=padded(state.hint_loss, float(weights @ state.hint_loss), growth),
+            steps=growth.steps,
+        )
 
     def _follow_hint(
         self,

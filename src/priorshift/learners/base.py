@@ -26,7 +26,7 @@ from priorshift.shifts import check_integer
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
 
-PRESETS = ("paper", "theory")
+PRESETS = ("paper", "theory", "anytime")
 FORMS = ("raw", "clipped", "simplex")
 
 
@@ -67,11 +67,13 @@ class Settings:
 
     Parameters
     ----------
-    preset : {"paper", "theory"}
-        The constants that reproduce the paper's tables, or those of its theorems.
-    horizon : int
+    preset : {"paper", "theory", "anytime"}
+        The constants that reproduce the paper's tables; those of its theorems; or the paper's
+        without a horizon, whatever ``horizon`` says.
+    horizon : int or None
         T, the number of rounds that step sizes and rates are tuned for. Longer streams are fine;
-        the guarantee then speaks of the first T rounds only.
+        the guarantee then speaks of the first T rounds only. None: there is no T, t takes its
+        place and pools of step sizes grow (``priorshift.learners.anytime``).
     estimator : str or PriorEstimator
         How a batch's class mix is estimated.
     prior_form : {"raw", "clipped", "simplex"}, optional
@@ -89,7 +91,7 @@ class Settings:
     """
 
     preset: str = "paper"
-    horizon: int = 10_000
+    horizon: int | None = 10_000
     estimator: str | PriorEstimator = "bbse"
     prior_form: str | None = None
     gradient_bound: float | None = None
@@ -100,7 +102,8 @@ class Settings:
         _choose("preset", self.preset, PRESETS)
         if self.prior_form is not None:
             _choose("prior_form", self.prior_form, FORMS)
-        check_integer(self.horizon, "horizon", least=1)
+        if self.horizon is not None:
+            check_integer(self.horizon, "horizon", least=1)
         check_positive("gradient_bound", self.gradient_bound)
         if isinstance(self.estimator, str):
             estimator_by_name(self.estimator)
@@ -116,7 +119,16 @@ class Settings:
         """What is used of a batch's estimate."""
         if self.prior_form is not None:
             return self.prior_form
-        return self.paper_form if self.preset == "paper" else "raw"
+        return "raw" if self.preset == "theory" else self.paper_form
+
+    @property
+    def anytime(self) -> bool:
+        """Whether there is no horizon."""
+        return self.horizon is None or self.preset == "anytime"
+
+    def rounds_at(self, t: int) -> int:
+        """T; without a horizon, t itself."""
+        return max(t, 1) if self.horizon is None or self.preset == "anytime" else self.horizon
 
     def check(self, source: Source) -> None:
         """Refuse a source that the estimator cannot work with, before a stream begins."""

@@ -6,6 +6,7 @@ judges the other's: what is measured is never what was trained on.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -54,7 +55,7 @@ def _cut(found: Correction, rows: int) -> list[tuple[Half, Half]]:
     number = max(1, len(found.labels) // rows)
     starts = np.concatenate([[0], np.cumsum(found.counts)])
     pieces: list[list[list[IntArray]]] = [[[], []] for _ in range(number)]
-    for a, b in zip(starts[:-1], starts[1:], strict=True):
+    for a, b in pairwise(starts):
         for half in (0, 1):
             own = np.arange(a + half, b, 2)
             for p in range(number):

@@ -82,7 +82,7 @@ class ROGD(Settings):
         """One projected gradient step on p."""
         mix = self.batch_prior(source, batch)
         find = probability_gradient if self.gradient == "probability" else self._smoothed
-        p = state.p - self._step(source) * find(source, state.p, mix)
+        p = state.p - self._step(source, state.t + 1) * find(source, state.p, mix)
         return RogdState(state.t + 1, project_simplex(p, floor=self._floor(source)))
 
     def prior(self, source: Source, state: RogdState) -> FloatArray:
@@ -95,15 +95,15 @@ class ROGD(Settings):
     def _smoothed(self, source: Source, p: FloatArray, mix: FloatArray) -> FloatArray:
         return smoothed_gradient(source, p, mix, self.width)
 
-    def _step(self, source: Source) -> float:
+    def _step(self, source: Source, t: int = 1) -> float:
         if self.step is not None:
             return self.step
         steep = self.gradient_bound
-        if steep is None and self.preset == "paper":
+        if steep is None and self.preset != "theory":
             steep = 1.0
         elif steep is None:
             steep = self._bound(source)
-        return float(np.sqrt(2.0) / (steep * np.sqrt(self.horizon)))
+        return float(np.sqrt(2.0) / (steep * np.sqrt(self.rounds_at(t))))
 
     def _bound(self, source: Source) -> float:
         """Bound the gradient, with ``||mu||_1 <= sqrt(K) / sigma`` for BBSE with hard predictions.

@@ -31,7 +31,7 @@ def static_step(source: Source, steepness: float, horizon: int) -> float:
 
 
 class UogdState(NamedTuple):
-    """Rounds seen, the model (1, K, d), the last estimate of the class mix, the step size."""
+    """Rounds seen, the model (1, K, d), the last estimate of the class mix, the next step size."""
 
     t: int
     W: Float32Array
@@ -47,7 +47,8 @@ class UOGD(Settings):
     ----------
     step : float, optional
         :math:`\eta`. By default :math:`\Gamma / (G \sqrt T)` in the paper preset and
-        :math:`\Gamma\sigma / (2 G \sqrt{KT})` (Lemma 3's static bound) in the theory preset.
+        :math:`\Gamma\sigma / (2 G \sqrt{KT})` (Lemma 3's static bound) in the theory preset;
+        without a horizon, round t has t in the place of T.
 
     Examples
     --------
@@ -67,14 +68,15 @@ class UOGD(Settings):
         """Begin at the source's head."""
         return UogdState(0, source.head[None], source.prior, self.step_size(source))
 
-    def step_size(self, source: Source) -> float:
-        """The step size that this source and these settings give."""
+    def step_size(self, source: Source, t: int = 1) -> float:
+        """The step size that this source and these settings give, in round t without a horizon."""
         if self.step is not None:
             return self.step
         steep = self.steepness(source)
+        rounds = self.rounds_at(t)
         if self.preset == "theory":
-            return static_step(source, steep, self.horizon)
-        return float(source.diameter / (steep * np.sqrt(self.horizon)))
+            return static_step(source, steep, rounds)
+        return float(source.diameter / (steep * np.sqrt(rounds)))
 
     def predict_proba(self, source: Source, state: UogdState, batch: Batch) -> FloatArray:
         """Probabilities of the current linear model."""
@@ -86,7 +88,8 @@ class UOGD(Settings):
         data = self.risk_data(source, state.t)
         steps = np.array([state.step])
         _, W = gradient_step(data, source.loss, state.W, mix, steps, source.radius)
-        return UogdState(state.t + 1, W, mix, state.step)
+        step = self.step_size(source, state.t + 2) if self.anytime else state.step
+        return UogdState(state.t + 1, W, mix, step)
 
     def prior(self, source: Source, state: UogdState) -> FloatArray:
         """The last batch's estimate."""
