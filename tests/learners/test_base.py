@@ -222,6 +222,7 @@ def test_learners_by_name():
         "uogd",
         "atlas",
         "atlas-ada",
+        "auto",
         "em",
         "regimes",
         "tracker",

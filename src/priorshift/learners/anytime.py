@@ -1,9 +1,10 @@
 r"""Learners without a horizon: t in the place of T, and pools of step sizes that grow.
 
 A pool tuned for T rounds reaches down to a step of order :math:`1 / \sqrt T`. Without T it is
-tuned for 1,024 rounds at first, and from every power of 4 on for four times as many: a base learner with half of the smallest step joins (and one with twice the largest, if the formula
-of the pool asks for it). Pools only grow, so that at every t the pool holds that of a T between t
-and 4 t, and memory is of order log t.
+tuned for 1,024 rounds at first, and from every power of 4 on for four times as many: a base learner
+with half of the smallest step joins (and one with twice the largest, if the formula of the pool
+asks for it). Pools only grow, so that at every t the pool holds that of a T between t and 4 t, and
+memory is of order log t.
 """
 
 from __future__ import annotations
