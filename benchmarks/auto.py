@@ -3,8 +3,8 @@
 ``python -m benchmarks.auto [--data NAME,...] [--rounds T] [--shift NAME,...] [--sharp S]`` prints
 for each data set what the correction gains on the hold-out (nats, and their standard error), and
 errors in %: of f, of f with the true class mix, of learners, and the weight of the online linear
-model at the end. f is a logistic regression on 1,500 rows, the hold-out has 1,500 more; linear learners see
-64 principal components. ``--sharp 3`` spoils f: its logits are multiplied by 3.
+model at the end. f is a logistic regression on 1,500 rows, the hold-out has 1,500 more; linear
+learners see 64 principal components. ``--sharp 3`` spoils f: its logits are multiplied by 3.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import calibration
+from benchmarks import anytime, auto, calibration
 from benchmarks.__main__ import main
 from benchmarks.timing import compare
 from benchmarks.tracking import main as tracking
@@ -47,3 +47,16 @@ def test_the_table_of_the_trackers(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(lines) == 1 + 4 * 2
     for fix, tracker in zip(lines[1::2], lines[2::2], strict=True):
         assert float(tracker.split()[4]) < float(fix.split()[4])
+
+
+def test_the_table_of_auto(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--data digits --rounds 40 --shift squ --learner tracker,auto --sharp 2"
+    assert auto.main(words.split()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert all(line.count("|") == lines[0].count("|") for line in lines)
+
+
+def test_the_table_of_anytime(capsys: pytest.CaptureFixture[str]) -> None:
+    assert anytime.main(["--rounds", "5", "--rows", "5"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2 + 3 * 2 * 2
