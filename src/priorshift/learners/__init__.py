@@ -9,13 +9,17 @@ from priorshift.errors import InputError, InputTypeError
 from priorshift.learners.atlas import ATLAS
 from priorshift.learners.atlas_ada import AtlasAda
 from priorshift.learners.base import Learner
+from priorshift.learners.em import EM
 from priorshift.learners.fix import FIX
 from priorshift.learners.history import FTFWH, FTH
+from priorshift.learners.regimes import Regimes
 from priorshift.learners.rogd import ROGD
+from priorshift.learners.tracker import Tracker
 from priorshift.learners.uogd import UOGD
 
 __all__ = [
     "ATLAS",
+    "EM",
     "FIX",
     "FTFWH",
     "FTH",
@@ -24,11 +28,14 @@ __all__ = [
     "UOGD",
     "AtlasAda",
     "Learner",
+    "Regimes",
+    "Tracker",
     "as_learner",
 ]
 
 LEARNERS: dict[str, Any] = {
-    learner.name: learner for learner in (FIX, FTH, FTFWH, ROGD, UOGD, ATLAS, AtlasAda)
+    learner.name: learner
+    for learner in (FIX, FTH, FTFWH, ROGD, UOGD, ATLAS, AtlasAda, EM, Regimes, Tracker)
 }
 
 
