@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from priorshift.priors.mlls import density_ratios
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
 
@@ -37,7 +36,9 @@ def likelihoods(source: Source, batch: Batch) -> FloatArray:
     >>> likelihoods(source, Batch(np.array([[0.5, 0.5]]), np.zeros((1, 1)))).tolist()
     [[1.0, 0.25]]
     """
-    return np.maximum(density_ratios(batch.proba, source.prior), _SMALLEST_RATIO)
+    ratios = batch.proba / source.prior
+    ratios /= np.maximum(ratios.max(axis=1, keepdims=True), _TINY)
+    return np.maximum(ratios, _SMALLEST_RATIO, out=ratios)
 
 
 class Look(NamedTuple):
@@ -91,11 +92,19 @@ def look(alpha: FloatArray, ratios: FloatArray) -> Look:
         counts = centre * ((1.0 / fit) @ ratios)
     whole = np.floor(counts)
     reached = alpha + whole
-    gain = gammaln(reached) - gammaln(alpha)
-    gain += (counts - whole) * np.log(reached) - counts * np.log(centre)
+    gain = (counts - whole) * np.log(reached) - counts * np.log(centre)
+    gain += _log_rising(alpha, whole, reached)
     evidence = np.log(fit).sum(axis=1) + gain.sum(axis=1)
     evidence += gammaln(total) - gammaln(total + rows)
     return Look(evidence, counts, centre)
+
+
+def _log_rising(alpha: FloatArray, whole: FloatArray, reached: FloatArray) -> FloatArray:
+    """Return log Gamma(alpha + whole) - log Gamma(alpha); with many classes most wholes are 0."""
+    touched = whole.nonzero()
+    found = np.zeros_like(alpha)
+    found[touched] = gammaln(reached[touched]) - gammaln(alpha[touched])
+    return found
 
 
 class LastBatch(NamedTuple):

@@ -143,7 +143,7 @@ class Regimes:
         return reweight_by(ratios, self.forecast(source, state))
 
     def adapt(self, source: Source, state: RegimesState, batch: Batch) -> RegimesState:
-        """Filter, then learn experts, regimes and transitions; add a regime where one is missing."""
+        """Filter, then learn experts, regimes and transitions; add a regime that is missing."""
         before = self.beliefs(source, state)
         seen = look(before.counts, likelihoods(source, batch))
         J, t = len(self.rates), state.t + 1
