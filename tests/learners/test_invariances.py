@@ -7,7 +7,8 @@ from checks import every_learner
 from priorshift.model import LinearModel
 from priorshift.source import build_source
 
-EVIDENCE_GROWS = {"em", "regimes", "tracker"}  # to them, twice the rows are twice the evidence
+# To these, twice the rows are twice the evidence.
+EVIDENCE_GROWS = {"em", "regimes", "tracker", "window-hedge", "wavelet"}
 ORDER = np.array([2, 0, 1])  # new class ORDER[k] is old class k
 
 

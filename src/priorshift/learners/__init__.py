@@ -61,8 +61,8 @@ def as_learner(learner: str | Learner, **settings: Any) -> Learner:
     >>> as_learner("oracle")
     Traceback (most recent call last):
     ...
-    priorshift.errors.InputError: no learner is called 'oracle'; choose one of 'fix', ..., or pass a \
-learner object
+    priorshift.errors.InputError: no learner is called 'oracle'; choose one of 'fix', ..., \
+or pass a learner object
     """
     if isinstance(learner, str):
         if learner not in LEARNERS:

@@ -221,7 +221,7 @@ def effective_size(weights: FloatArray, counts: FloatArray) -> float:
 
 
 def bayes(prior: FloatArray, evidence: FloatArray) -> tuple[FloatArray, float]:
-    """Posterior weights and the log evidence of the whole mixture.
+    """Posterior weights and the log evidence of the whole mixture; a prior of 0 stays 0.
 
     Examples
     --------
@@ -229,7 +229,8 @@ def bayes(prior: FloatArray, evidence: FloatArray) -> tuple[FloatArray, float]:
     >>> weights.round(3).tolist(), round(float(np.exp(total)), 3)
     ([0.25, 0.75], 0.2)
     """
-    scores = np.log(np.maximum(prior, _TINY)) + evidence
+    possible = prior > 0.0
+    scores = np.where(possible, np.log(np.where(possible, prior, 1.0)) + evidence, -np.inf)
     top = float(scores.max())
     weights = np.exp(scores - top)
     total = float(weights.sum())

@@ -60,14 +60,14 @@ def smoothing_counts(source: Source, counts: FloatArray, smoothing: float) -> Fl
 
 
 def shared(weights: FloatArray, share: float) -> FloatArray:
-    """Fixed share: every expert lends ``share`` of its weight to all.
+    """Fixed share: every expert lends ``share`` of its weight to all, and none is lost for good.
 
     Examples
     --------
     >>> shared(np.array([1.0, 0.0]), 0.5).tolist()
     [0.75, 0.25]
     """
-    return weights * (1.0 - share) + share / len(weights)
+    return weights * (1.0 - share) + max(share / len(weights), 1e-300)
 
 
 def remembered(counts: FloatArray, rates: tuple[float, ...]) -> FloatArray:
