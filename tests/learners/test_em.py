@@ -96,7 +96,8 @@ def test_a_steady_stream_is_learned(rows):
     for batch, _ in rounds(np.tile(mix, (600, 1)), rows, 2.5):
         state = learner.adapt(source, state, batch)
     assert np.abs(learner.prior(source, state) - mix).sum() < (0.4 if rows == 1 else 0.08)
-    assert learner.effective_size(source, state) > 100
+    if rows > 1:  # one row a round cannot tell a steady mix from a new one every round
+        assert learner.effective_size(source, state) > 1000
 
 
 @pytest.mark.parametrize("rows", [1, 10, 100])

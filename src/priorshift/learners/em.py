@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from math import sqrt
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -41,8 +42,8 @@ class Ensemble(NamedTuple):
     weights: FloatArray
 
 
-def smoothing_counts(source: Source, counts: FloatArray, smoothing: float) -> FloatArray:
-    """Counts (K,) that every component starts from: ``smoothing`` rows of the long-run mix.
+def smoothing_counts(source: Source, counts: FloatArray, smoothing: float | None) -> FloatArray:
+    """Counts (K,) that every component starts from: rows of the long-run mix, by default sqrt(K).
 
     Examples
     --------
@@ -51,6 +52,8 @@ def smoothing_counts(source: Source, counts: FloatArray, smoothing: float) -> Fl
     >>> smoothing_counts(source, np.array([[0.0, 40.0]]), 1.0).round(3).tolist()
     [0.05, 0.95]
     """
+    if smoothing is None:
+        smoothing = sqrt(counts.shape[1])
     slowest = counts[-1]
     total = slowest.sum()
     if total <= 0.0:
@@ -133,8 +136,9 @@ class EM:
         Forgetting rates :math:`\lambda_j`, falling.
     share : float
         Weight that the experts lend to each other every round.
-    smoothing : float
-        :math:`a_0`, rows that the long-run mix is worth in every expert's belief.
+    smoothing : float, optional
+        :math:`a_0`, rows that the long-run mix is worth in every expert's belief; by default
+        :math:`\sqrt K`.
 
     Examples
     --------
@@ -144,7 +148,7 @@ class EM:
 
     rates: tuple[float, ...] = RATES
     share: float = 1e-3
-    smoothing: float = 1.0
+    smoothing: float | None = None
     name: ClassVar[str] = "em"
     protocol: ClassVar[str] = "adapt-first"
     calibration: ClassVar[str] = "auto"

@@ -16,13 +16,16 @@ from priorshift.typing import FloatArray
 
 ESTIMATORS = ("bbse-soft", "bbse")
 _NO_BATCH = -1
+# Rows of the source's prior, for each class, that are added to a mix before it predicts.
+_SMOOTHING = 0.5
 
 
 class LastMean(NamedTuple):
     """The class mix after the last batch, and what is needed to take a row out of it again.
 
     ``mark`` tells the batch, ``estimate`` (K,) is BBSE's, ``mix`` (K,) the mix after it, ``before``
-    (K,) the mix before it, ``pull`` how far the mix moves when the estimate moves by 1.
+    (K,) the mix before it, ``pull`` how far the mix moves when the estimate moves by 1, ``size``
+    how many rows the mix rests on, ``size_before`` how many it did.
     """
 
     mark: int
@@ -30,6 +33,8 @@ class LastMean(NamedTuple):
     mix: FloatArray
     before: FloatArray
     pull: float
+    size: float
+    size_before: float
 
 
 def no_mean(source: Source) -> LastMean:
@@ -41,7 +46,9 @@ def no_mean(source: Source) -> LastMean:
     >>> no_mean(SimpleNamespace(prior=np.array([0.5, 0.5]))).mix.tolist()
     [0.5, 0.5]
     """
-    return LastMean(_NO_BATCH, np.zeros(len(source.prior)), source.prior, source.prior, 0.0)
+    return LastMean(
+        _NO_BATCH, np.zeros(len(source.prior)), source.prior, source.prior, 0.0, 0.0, 0.0
+    )
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,8 @@ class Moments:
     A batch's estimate is itself a mean over rows, :math:`s_t = \frac1n \sum_i e_i` with
     :math:`e_i = C^{-1} f(x_i)`. So a row's own part can be taken out of the mix by which it is
     predicted: :math:`\mu_{-i} = \mu + g (s_t - e_i) / (n - 1)`, where g is the weight of the last
-    estimate in the mix.
+    estimate in the mix. Negative entries are set to 0 and, the mix resting on about n / g rows,
+    K / 2 rows of the source's prior are added.
 
     Parameters
     ----------
@@ -93,19 +101,26 @@ class Moments:
     def predict_proba(self, source: Source, state: Any, batch: Batch) -> FloatArray:
         """Reweight f by the mix; the batch just learned from without each row's own part."""
         last: LastMean = state.last
-        mix = last.mix
+        mix, size = last.mix, last.size
         if last.mark != _NO_BATCH and last.mark == fingerprint(batch.proba):
             others = len(batch.proba) - 1
             if others:
                 own = last.estimate - self.row_estimates(source, batch)
                 mix = last.mix + own * (last.pull / others)
             else:
-                mix = last.before
-        return reweight(batch.proba, np.maximum(mix, 0.0) / source.prior)
+                mix, size = last.before, last.size_before
+        positive = np.maximum(mix, 0.0)
+        # A class that few rows did not show is rare, not impossible.
+        added = _SMOOTHING * source.n_classes * source.prior
+        return reweight(batch.proba, (size * positive + added) / source.prior)
 
     def prior(self, source: Source, state: Any) -> FloatArray:
         """The mix, on the simplex."""
         return project_simplex(state.last.mix)
+
+    def effective_size(self, source: Source, state: Any) -> float:
+        """How many rows the present mix rests on, about."""
+        return float(state.last.size)
 
 
 def remember(
@@ -117,10 +132,13 @@ def remember(
     --------
     >>> batch = Batch(np.array([[0.5, 0.5]]), np.zeros((1, 1)))
     >>> half = np.array([0.5, 0.5])
-    >>> remember(batch, LastMean(-1, half, half, half, 0.0), half, half, 1.0).pull
+    >>> remember(batch, LastMean(-1, half, half, half, 0.0, 0.0, 0.0), half, half, 1.0).pull
     1.0
     """
-    return LastMean(fingerprint(batch.proba), estimate, mix, before.mix, float(pull))
+    size = len(batch.proba) / max(pull, 1e-12)
+    return LastMean(
+        fingerprint(batch.proba), estimate, mix, before.mix, float(pull), float(size), before.size
+    )
 
 
 def row_noise(rows: FloatArray, weights: FloatArray) -> FloatArray:

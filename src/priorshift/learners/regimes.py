@@ -112,7 +112,7 @@ class Regimes:
     learn: bool = True
     rates: tuple[float, ...] = RATES
     share: float = 1e-3
-    smoothing: float = 1.0
+    smoothing: float | None = None
     name: ClassVar[str] = "regimes"
     protocol: ClassVar[str] = "adapt-first"
     calibration: ClassVar[str] = "auto"
