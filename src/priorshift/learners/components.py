@@ -144,7 +144,7 @@ def fingerprint(proba: FloatArray) -> int:
     bits = np.ascontiguousarray(proba, dtype=np.float64).view(np.uint64)
     # Multiples of an odd constant differ modulo 2^64, so columns do not count alike; the sum wraps.
     odd = np.arange(1, 2 * proba.shape[1], 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    rows = (bits ^ (bits >> np.uint64(29))) @ odd
+    rows = bits @ odd
     rows ^= rows >> np.uint64(32)
     total = int((rows * np.uint64(0xBF58476D1CE4E5B9)).sum())
     return (total + len(proba)) >> 1
@@ -184,9 +184,13 @@ def left_out(last: LastBatch, ratios: FloatArray) -> FloatArray:
     fit = centre @ turned
     alone = np.maximum(counts @ turned - (centre @ squares.T) / fit, _TINY)
     share = weights[:, None] / alone
-    proba = ratios * (share.T @ counts) - squares * ((share / fit).T @ centre)
-    proba = np.maximum(proba, _TINY)
-    return np.asarray(proba / proba.sum(axis=1, keepdims=True))
+    proba = share.T @ counts
+    proba *= ratios
+    squares *= (share / fit).T @ centre
+    proba -= squares
+    np.maximum(proba, _TINY, out=proba)
+    proba /= proba.sum(axis=1, keepdims=True)
+    return np.asarray(proba)
 
 
 def mean_mix(weights: FloatArray, counts: FloatArray) -> FloatArray:
