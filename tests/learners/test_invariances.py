@@ -8,7 +8,7 @@ from priorshift.model import LinearModel
 from priorshift.source import build_source
 
 # To these, twice the rows are twice the evidence.
-EVIDENCE_GROWS = {"em", "regimes", "tracker", "window-hedge", "wavelet"}
+EVIDENCE_GROWS = {"em", "regimes", "tracker", "flh-ftl", "window-hedge", "wavelet"}
 ORDER = np.array([2, 0, 1])  # new class ORDER[k] is old class k
 
 
