@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.timing import Ratio, compare
+from benchmarks.trackers import tracker_rounds
 from priorshift.learners import ATLAS, UOGD, AtlasAda
 from priorshift.model import LinearModel
 from priorshift.source import Batch, Source, build_source
@@ -92,3 +93,5 @@ def figures(seconds: float) -> Iterator[Figure]:
     wide = one_round(atlas, source, batch, warmed(atlas, source, batch))
     name = "ATLAS-ADA round, N = 12, OKM, 10000 x 12"
     yield Figure(name, "ATLAS round of the same N", None, compare(play, wide, seconds))
+    for line in tracker_rounds(seconds):
+        yield Figure(*line)

@@ -9,6 +9,7 @@ import pytest
 from benchmarks import calibration
 from benchmarks.__main__ import main
 from benchmarks.timing import compare
+from benchmarks.tracking import main as tracking
 
 from priorshift.calibration import CALIBRATIONS
 
@@ -38,3 +39,11 @@ def test_calibration_has_a_row_for_every_map(capsys: pytest.CaptureFixture[str])
     assert "no_such_data: left out" in printed
     for name in CALIBRATIONS:
         assert f"\n{name}" in printed
+
+
+def test_the_table_of_the_trackers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tracking(["--rounds", "60", "--rows", "10", "--learner", "fix,tracker"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + 4 * 2
+    for fix, tracker in zip(lines[1::2], lines[2::2], strict=True):
+        assert float(tracker.split()[4]) < float(fix.split()[4])

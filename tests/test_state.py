@@ -30,7 +30,7 @@ from sklearn.svm import LinearSVC
 
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning
 from priorshift.hints import HINTS, Hint, LastPrior, OnlineKMeans, Periodic, Window
-from priorshift.learners import ATLAS, FIX, FTFWH, FTH, LEARNERS, ROGD, UOGD, AtlasAda
+from priorshift.learners import ATLAS, FIX, FTFWH, FTH, LEARNERS, ROGD, UOGD, AtlasAda, as_learner
 from priorshift.model import LinearModel, ProbabilityModel, log_probabilities
 from priorshift.priors import BBSE, MLLS, RLLS
 from priorshift.risk import ImplicitSolver, SmoothedHinge
@@ -117,8 +117,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("loss", ["softmax", "hinge"])
 def test_every_learner_goes_on_as_if_it_had_never_stopped(name: str, loss: str, path: Path) -> None:
-    kind = LEARNERS[name]
-    learner = kind() if kind is FIX else kind(horizon=SHORT)
+    learner = as_learner(name, horizon=SHORT)
     again = check_round_trip(make_source(loss=loss, labels=NAMES), learner, path)
     assert again.learner == learner
     assert again.source.loss.name == loss

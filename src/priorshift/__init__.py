@@ -20,7 +20,22 @@ from priorshift.insight import (
     mix_interval,
     prior_interval,
 )
-from priorshift.learners import ATLAS, FIX, FTFWH, FTH, ROGD, UOGD, AtlasAda, Learner
+from priorshift.learners import (
+    ATLAS,
+    EM,
+    FIX,
+    FLHFTL,
+    FTFWH,
+    FTH,
+    ROGD,
+    UOGD,
+    AtlasAda,
+    Learner,
+    Regimes,
+    Tracker,
+    WaveletRestart,
+    WindowHedge,
+)
 from priorshift.priors import BBSE, MLLS, RLLS
 from priorshift.risk import Blocks
 from priorshift.source import Batch, Source, build_source
@@ -30,7 +45,9 @@ __version__ = "0.1.0"
 __all__ = [
     "ATLAS",
     "BBSE",
+    "EM",
     "FIX",
+    "FLHFTL",
     "FTFWH",
     "FTH",
     "MLLS",
@@ -55,10 +72,14 @@ __all__ = [
     "Periodic",
     "PriorshiftError",
     "PriorshiftWarning",
+    "Regimes",
     "Result",
     "Source",
     "SourceError",
+    "Tracker",
+    "WaveletRestart",
     "Window",
+    "WindowHedge",
     "build_source",
     "estimate_accuracy",
     "estimate_mix",

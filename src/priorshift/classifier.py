@@ -38,8 +38,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         regression. (``sklearn.base.clone``, and so ``GridSearchCV``, forgets a fit: wrap a fitted
         model in ``sklearn.frozen.FrozenEstimator`` there.)
     learner : str or Learner
-        "fix", "fth", "ftfwh", "rogd", "uogd", "atlas", "atlas-ada", or a learner object with its
-        own settings.
+        "fix", "fth", "ftfwh", "rogd", "uogd", "atlas", "atlas-ada", "tracker", "em", "regimes",
+        "flh-ftl", "window-hedge", "wavelet", or a learner object with its own settings.
     hint : str or Hint, optional
         For a learner by name that takes one: "fwd", "win", "peri", "okm" (the default) or "none".
     features : transformer or callable, optional

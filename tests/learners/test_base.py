@@ -214,7 +214,21 @@ def test_refusals_belong_to_the_family():
 
 
 def test_learners_by_name():
-    assert list(LEARNERS) == ["fix", "fth", "ftfwh", "rogd", "uogd", "atlas", "atlas-ada"]
+    assert list(LEARNERS) == [
+        "fix",
+        "fth",
+        "ftfwh",
+        "rogd",
+        "uogd",
+        "atlas",
+        "atlas-ada",
+        "em",
+        "regimes",
+        "tracker",
+        "flh-ftl",
+        "window-hedge",
+        "wavelet",
+    ]
     for name, kind in LEARNERS.items():
         assert as_learner(name) == kind()
     assert as_learner("atlas-ada", hint="win", horizon=7, window=3) == AtlasAda(

@@ -9,14 +9,22 @@ from priorshift.errors import InputError, InputTypeError
 from priorshift.learners.atlas import ATLAS
 from priorshift.learners.atlas_ada import AtlasAda
 from priorshift.learners.base import Learner
+from priorshift.learners.em import EM
 from priorshift.learners.fix import FIX
+from priorshift.learners.flh_ftl import FLHFTL
 from priorshift.learners.history import FTFWH, FTH
+from priorshift.learners.regimes import Regimes
 from priorshift.learners.rogd import ROGD
+from priorshift.learners.tracker import Tracker
 from priorshift.learners.uogd import UOGD
+from priorshift.learners.wavelet import WaveletRestart
+from priorshift.learners.window_hedge import WindowHedge
 
 __all__ = [
     "ATLAS",
+    "EM",
     "FIX",
+    "FLHFTL",
     "FTFWH",
     "FTH",
     "LEARNERS",
@@ -24,11 +32,19 @@ __all__ = [
     "UOGD",
     "AtlasAda",
     "Learner",
+    "Regimes",
+    "Tracker",
+    "WaveletRestart",
+    "WindowHedge",
     "as_learner",
 ]
 
 LEARNERS: dict[str, Any] = {
-    learner.name: learner for learner in (FIX, FTH, FTFWH, ROGD, UOGD, ATLAS, AtlasAda)
+    learner.name: learner
+    for learner in (
+        *(FIX, FTH, FTFWH, ROGD, UOGD, ATLAS, AtlasAda),
+        *(EM, Regimes, Tracker, FLHFTL, WindowHedge, WaveletRestart),
+    )
 }
 
 
@@ -45,8 +61,8 @@ def as_learner(learner: str | Learner, **settings: Any) -> Learner:
     >>> as_learner("oracle")
     Traceback (most recent call last):
     ...
-    priorshift.errors.InputError: no learner is called 'oracle'; choose one of 'fix', 'fth', \
-'ftfwh', 'rogd', 'uogd', 'atlas', 'atlas-ada', or pass a learner object
+    priorshift.errors.InputError: no learner is called 'oracle'; choose one of 'fix', ..., \
+or pass a learner object
     """
     if isinstance(learner, str):
         if learner not in LEARNERS:

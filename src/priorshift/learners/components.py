@@ -1,0 +1,275 @@
+r"""Dirichlet components: beliefs about a batch's class mix, each with its own evidence.
+
+A component is a Dirichlet prior on the class mix :math:`\mu` of a batch, given by its counts
+:math:`\alpha_h` (K,). Forgetting experts and regimes are both components, so that one pass of
+matrix products serves them all. With :math:`r_{ik} = f(x_i)_k / \pi_k`, the evidence of a component
+is :math:`\log \int \prod_i (\mu^\top r_i)\, d\mathrm{Dir}(\mu; \alpha_h)`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from priorshift.source import Batch, Source
+from priorshift.typing import FloatArray
+
+# A class that f rules out altogether stays possible: f may be wrong, and logarithms stay finite.
+_SMALLEST_RATIO = 1e-9
+# Components that carry less than this are left out of a prediction; together they change no
+# probability by more than their sum.
+_NEGLIGIBLE = 1e-6
+_TINY = 1e-300
+_NO_BATCH = -1
+
+
+def likelihoods(source: Source, batch: Batch) -> FloatArray:
+    """Likelihood ratios r (n, K) of a batch, each row scaled to a largest entry of 1.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> source = SimpleNamespace(prior=np.array([0.2, 0.8]))
+    >>> likelihoods(source, Batch(np.array([[0.5, 0.5]]), np.zeros((1, 1)))).tolist()
+    [[1.0, 0.25]]
+    """
+    ratios = batch.proba / source.prior
+    ratios /= np.maximum(ratios.max(axis=1, keepdims=True), _TINY)
+    return np.maximum(ratios, _SMALLEST_RATIO, out=ratios)
+
+
+class Look(NamedTuple):
+    """What components make of a batch.
+
+    ``evidence`` (H,) is a lower bound of each log evidence, ``counts`` (H, K) the expected numbers
+    of rows of each class, ``centre`` (H, K) the mixes that those expectations were taken under.
+    """
+
+    evidence: FloatArray
+    counts: FloatArray
+    centre: FloatArray
+
+
+def look(alpha: FloatArray, ratios: FloatArray) -> Look:
+    r"""Weigh components by a batch: two EM steps and a bound of the evidence.
+
+    For rows with responsibilities :math:`\rho_{ik} = m_k r_{ik} / (m^\top r_i)` and counts
+    :math:`c = \sum_i \rho_i` Jensen's inequality gives
+
+    .. math:: \log p \ge \sum_i \log m^\top r_i - \sum_k c_k \log m_k
+        + E \log \frac{B(\alpha + C)}{B(\alpha)}
+
+    with the whole-numbered C of mean c. The last term is convex in C, so it is at least its linear
+    interpolation between whole numbers, which is what is used. For one row the bound is exact.
+
+    Parameters
+    ----------
+    alpha : (H, K) array
+        Positive counts of the components.
+    ratios : (n, K) array
+        Likelihood ratios of the rows.
+
+    Examples
+    --------
+    >>> seen = look(np.array([[1.0, 3.0]]), np.array([[1.0, 0.5]]))
+    >>> seen.evidence.round(6) == np.log([0.25 * 1.0 + 0.75 * 0.5]).round(6)
+    array([ True])
+    >>> seen.counts.round(2)
+    array([[0.4, 0.6]])
+    """
+    rows = len(ratios)
+    turned = ratios.T
+    total = alpha.sum(axis=1)
+    centre = alpha / total[:, None]
+    fit = centre @ turned
+    counts = centre * ((1.0 / fit) @ ratios)
+    if rows > 1:
+        centre = (alpha + counts) / (total + rows)[:, None]
+        fit = centre @ turned
+        counts = centre * ((1.0 / fit) @ ratios)
+    whole = np.floor(counts)
+    reached = alpha + whole
+    gain = (counts - whole) * np.log(reached) - counts * np.log(centre)
+    gain += _log_rising(alpha, whole, reached)
+    evidence = np.log(fit).sum(axis=1) + gain.sum(axis=1)
+    evidence += gammaln(total) - gammaln(total + rows)
+    return Look(evidence, counts, centre)
+
+
+def _log_rising(alpha: FloatArray, whole: FloatArray, reached: FloatArray) -> FloatArray:
+    """Return log Gamma(alpha + whole) - log Gamma(alpha); with many classes most wholes are 0."""
+    touched = whole.nonzero()
+    found = np.zeros_like(alpha)
+    found[touched] = gammaln(reached[touched]) - gammaln(alpha[touched])
+    return found
+
+
+class LastBatch(NamedTuple):
+    """What is needed to predict the last batch with every row left out of its own class mix.
+
+    ``mark`` tells the batch, ``weights`` (H,) are the components' after it, ``counts`` (H, K) their
+    Dirichlet counts after it, ``centre`` (H, K) the mixes behind the responsibilities.
+    """
+
+    mark: int
+    weights: FloatArray
+    counts: FloatArray
+    centre: FloatArray
+
+
+def no_batch(components: int, classes: int) -> LastBatch:
+    """Return the memory before the first batch.
+
+    Examples
+    --------
+    >>> no_batch(2, 3).counts.shape
+    (2, 3)
+    """
+    empty = np.zeros((components, classes))
+    return LastBatch(_NO_BATCH, np.zeros(components), empty, empty)
+
+
+def fingerprint(proba: FloatArray) -> int:
+    """A number that tells a batch from others, whatever the order of its rows.
+
+    Examples
+    --------
+    >>> P = np.array([[0.25, 0.75], [0.5, 0.5]])
+    >>> fingerprint(P) == fingerprint(P[::-1]), fingerprint(P) == fingerprint(P[:1])
+    (True, False)
+    """
+    bits = np.ascontiguousarray(proba, dtype=np.float64).view(np.uint64)
+    # Multiples of an odd constant differ modulo 2^64, so columns do not count alike; the sum wraps.
+    odd = np.arange(1, 2 * proba.shape[1], 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    rows = bits @ odd
+    rows ^= rows >> np.uint64(32)
+    total = int((rows * np.uint64(0xBF58476D1CE4E5B9)).sum())
+    return (total + len(proba)) >> 1
+
+
+def reweight_by(ratios: FloatArray, mix: FloatArray) -> FloatArray:
+    r"""Class probabilities :math:`p(k \mid x) \propto \mu_k r_k(x)` under one mix.
+
+    Examples
+    --------
+    >>> reweight_by(np.array([[1.0, 0.5]]), np.array([0.25, 0.75])).tolist()
+    [[0.4, 0.6]]
+    """
+    weighted = ratios * mix
+    return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
+
+
+def left_out(last: LastBatch, ratios: FloatArray) -> FloatArray:
+    r"""Probabilities of the last batch's rows, each left out of the evidence for its own mix.
+
+    Row i has the prior :math:`\sum_h w_h^{-i} (a_h - \rho_{hi}) / (A_h - 1)` with
+    :math:`a_h = \alpha_h + c_h`, and :math:`w_h^{-i}` the weight without the row's likelihood.
+    Dividing the likelihood out is the same as mixing the components' class probabilities with the
+    full weights.
+
+    Examples
+    --------
+    >>> ratios = np.array([[1.0, 0.5]])
+    >>> seen = look(np.array([[1.0, 3.0]]), ratios)
+    >>> last = LastBatch(0, np.ones(1), np.array([[1.0, 3.0]]) + seen.counts, seen.centre)
+    >>> left_out(last, ratios).round(12).tolist()  # one row: the prior knows nothing of it
+    [[0.4, 0.6]]
+    """
+    heavy = last.weights > _NEGLIGIBLE
+    weights, counts, centre = last.weights[heavy], last.counts[heavy], last.centre[heavy]
+    turned, squares = ratios.T, ratios * ratios
+    fit = centre @ turned
+    alone = np.maximum(counts @ turned - (centre @ squares.T) / fit, _TINY)
+    share = weights[:, None] / alone
+    proba = share.T @ counts
+    proba *= ratios
+    squares *= (share / fit).T @ centre
+    proba -= squares
+    np.maximum(proba, _TINY, out=proba)
+    proba /= proba.sum(axis=1, keepdims=True)
+    return np.asarray(proba)
+
+
+def mean_mix(weights: FloatArray, counts: FloatArray) -> FloatArray:
+    """Weighted mean of the components' mean mixes, on the simplex.
+
+    Examples
+    --------
+    >>> mean_mix(np.array([0.5, 0.5]), np.array([[1.0, 3.0], [30.0, 10.0]])).tolist()
+    [0.5, 0.5]
+    """
+    mix = (weights / counts.sum(axis=1)) @ counts
+    return np.asarray(mix / mix.sum())
+
+
+def effective_size(weights: FloatArray, counts: FloatArray) -> float:
+    """Rows that a single Dirichlet of the same mean and total variance would rest on.
+
+    Components that disagree lower it as much as components that know little.
+
+    Examples
+    --------
+    >>> round(effective_size(np.ones(1), np.array([[30.0, 70.0]])), 6)
+    100.0
+    >>> effective_size(np.array([0.5, 0.5]), np.array([[90.0, 10.0], [10.0, 90.0]])) < 1
+    True
+    """
+    total = counts.sum(axis=1, keepdims=True)
+    mixes = counts / total
+    mean = weights @ mixes
+    spread = weights @ (mixes * (1.0 - mixes) / (total + 1.0) + (mixes - mean) ** 2)
+    return float(max((mean * (1.0 - mean)).sum() / max(spread.sum(), _TINY) - 1.0, 0.0))
+
+
+def bayes(prior: FloatArray, evidence: FloatArray) -> tuple[FloatArray, float]:
+    """Posterior weights and the log evidence of the whole mixture; a prior of 0 stays 0.
+
+    Examples
+    --------
+    >>> weights, total = bayes(np.array([0.5, 0.5]), np.log([0.1, 0.3]))
+    >>> weights.round(3).tolist(), round(float(np.exp(total)), 3)
+    ([0.25, 0.75], 0.2)
+    """
+    possible = prior > 0.0
+    scores = np.where(possible, np.log(np.where(possible, prior, 1.0)) + evidence, -np.inf)
+    top = float(scores.max())
+    weights = np.exp(scores - top)
+    total = float(weights.sum())
+    return weights / total, top + math.log(total)
+
+
+def is_last(last: LastBatch, batch: Batch) -> bool:
+    """Say whether a batch is the one that was learned from last.
+
+    Examples
+    --------
+    >>> is_last(no_batch(2, 2), Batch(np.array([[0.5, 0.5]]), np.zeros((1, 1))))
+    False
+    """
+    return last.mark != _NO_BATCH and last.mark == fingerprint(batch.proba)
+
+
+def latest_mix(source: Source, last: LastBatch) -> FloatArray:
+    """The class mix after the last batch; before the first, the source's.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> latest_mix(SimpleNamespace(prior=np.array([0.5, 0.5])), no_batch(2, 2)).tolist()
+    [0.5, 0.5]
+    """
+    return source.prior if last.mark == _NO_BATCH else mean_mix(last.weights, last.counts)
+
+
+def latest_size(last: LastBatch) -> float:
+    """Effective number of rows behind the class mix after the last batch.
+
+    Examples
+    --------
+    >>> latest_size(no_batch(2, 2))
+    0.0
+    """
+    return 0.0 if last.mark == _NO_BATCH else effective_size(last.weights, last.counts)

@@ -1,0 +1,55 @@
+"""Tracker: forgetting experts and recurring regimes, mixed by Bayes' rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from priorshift.learners.components import bayes
+from priorshift.learners.em import check_share, shared
+from priorshift.learners.regimes import Regimes
+from priorshift.typing import FloatArray
+
+
+@dataclass(frozen=True)
+class Tracker(Regimes):
+    """Follow the class mix, whether it drifts, jumps or comes back; nothing to tune.
+
+    ``EM`` and ``Regimes`` both weigh every batch; the evidence decides how far each is trusted.
+    The log-loss is at most that of the better one plus ``ln 2 + T ln(1 / (1 - trust_share))``.
+
+    Parameters
+    ----------
+    trust_share : float
+        Trust that experts and regimes lend to each other every round.
+    slots, patience, learn
+        As in ``Regimes``.
+    rates, share, smoothing
+        As in ``EM``.
+
+    Examples
+    --------
+    >>> Tracker().name, Tracker().protocol
+    ('tracker', 'adapt-first')
+    """
+
+    trust_share: float = 0.01
+    name: ClassVar[str] = "tracker"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_share("trust_share", self.trust_share)
+
+    def first_trust(self) -> FloatArray:
+        """Both alike."""
+        return np.array([0.5, 0.5])
+
+    def forecast_trust(self, trust: FloatArray) -> FloatArray:
+        """Lend a share to each other."""
+        return shared(trust, self.trust_share)
+
+    def next_trust(self, trust: FloatArray, expert_nats: float, regime_nats: float) -> FloatArray:
+        """Bayes' rule."""
+        return bayes(trust, np.array([expert_nats, regime_nats]))[0]
