@@ -22,7 +22,7 @@ from priorshift.insight import (
 )
 from priorshift.learners import ATLAS, FIX, FTFWH, FTH, ROGD, UOGD, AtlasAda, Learner
 from priorshift.priors import BBSE, MLLS, RLLS
-from priorshift.risk import Blocks
+from priorshift.risk import Blocks, Coreset, Herding, sketch_error
 from priorshift.source import Batch, Source, build_source
 
 __version__ = "0.1.0"
@@ -41,10 +41,12 @@ __all__ = [
     "AtlasAda",
     "Batch",
     "Blocks",
+    "Coreset",
     "FileFormatError",
     "Forward",
     "Guard",
     "GuardReport",
+    "Herding",
     "Hint",
     "InputError",
     "InputTypeError",
@@ -67,4 +69,5 @@ __all__ = [
     "load",
     "mix_interval",
     "prior_interval",
+    "sketch_error",
 ]
