@@ -157,7 +157,7 @@ def evaluate(
     state = learner.start(source)
     tracks = _tracks(learner, source, state, stream, track_weights, risk)
     fix_errors, oracle_errors, floor_errors = np.empty((3, len(stream)))
-    with threads_for(round_cost(source, state)):
+    with threads_for(round_cost(source, state, learner)):
         for chunk in stream.chunks():
             batch = source.read(chunk.X)
             rows = slice(chunk.first, chunk.first + chunk.rounds)
