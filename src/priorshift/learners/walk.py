@@ -9,7 +9,7 @@ import numpy as np
 from priorshift.learners.atlas import ATLAS, AtlasState
 from priorshift.learners.uogd import UOGD, UogdState
 from priorshift.priors import BBSE, project_simplex
-from priorshift.risk import Blocks, RiskData
+from priorshift.risk import Blocks, RiskData, as_sketch
 from priorshift.risk.kernel import compiled_whole
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray, IntArray
@@ -43,10 +43,11 @@ def can_walk(learner: Any, source: Source, state: Any) -> bool:
     """
     if type(learner) not in (UOGD, ATLAS):
         return False
+    sketch = None if learner.sketch is None else as_sketch(learner.sketch)
     return (
         learner.form in ("raw", "clipped")
+        and (sketch is None or sketch.fixed or isinstance(sketch, Blocks))
         and learner.estimator_object == BBSE()
-        and (learner.sketch is None or isinstance(learner.sketch, Blocks))
         and compiled_whole(learner.risk_data(source, state.t), source.loss, state.W)
     )
 
@@ -57,7 +58,7 @@ def walk(
     """Play ``rounds`` rounds of equal size, which lie one after the other in ``batch``."""
     from priorshift.compiled import walk as kernel
 
-    laid = _laid_out(learner.sketch, source.risk)
+    laid = _laid_out(learner, source.risk)
     if isinstance(learner, ATLAS):
         steps, losses = state.steps, state.losses
         rates = [
@@ -88,14 +89,16 @@ def walk(
     return Walked(labels, project_simplex(believed), new)
 
 
-def _laid_out(sketch: Blocks | None, data: RiskData) -> _Laid:
-    """Lay the blocks of a sketch side by side, once for as long as the set itself."""
+def _laid_out(learner: UOGD | ATLAS, data: RiskData) -> _Laid:
+    """Lay what rounds read side by side, once for as long as the set itself."""
+    sketch = None if learner.sketch is None else as_sketch(learner.sketch)
     if sketch is None:
         return _Laid(data.XT, data.shares, data.offsets[None], data.means[None], data.largest_norm)
     key = ("laid out", sketch)
     found = cast("_Laid | None", data.sketches.get(key))
     if found is None:
-        pieces = [sketch.at(data, t) for t in range(sketch.number(data))]
+        number = sketch.number(data) if isinstance(sketch, Blocks) else 1
+        pieces = [sketch.at(data, t) for t in range(number)]
         starts = np.cumsum([0, *(piece.XT.shape[1] for piece in pieces[:-1])])
         found = _Laid(
             np.ascontiguousarray(np.concatenate([piece.XT for piece in pieces], axis=1)),

@@ -17,6 +17,8 @@ from priorshift.risk.sketches.base import check_seed, check_size, refuse_weights
 from priorshift.risk.sketches.error import block_size
 from priorshift.typing import Float32Array, FloatArray
 
+_MOST_BYTES = 1 << 26
+
 
 @dataclass(frozen=True)
 class Blocks:
@@ -28,7 +30,8 @@ class Blocks:
     whole every time.
 
     The shuffled rows are a second copy of the set; ``source.sketched(Blocks(...))`` keeps that copy
-    alone. A block itself is cut out when its round comes, and the last one is remembered.
+    alone. A block itself is cut out when its round first comes. Blocks are remembered, which is one
+    more copy in the end; of sets above 64 MB only the last one is.
 
     Parameters
     ----------
@@ -94,11 +97,12 @@ class Blocks:
         """Return the block of round t."""
         refuse_weights(data, "Blocks")
         index = t % self.number(data)
-        last = cast("tuple[int, RiskData] | None", data.sketches.get(self))
-        if last is not None and last[0] == index:
-            return last[1]
-        piece = self._cut(self.shuffled(data), data, index)
-        data.sketches[self] = (index, piece)
+        kept = cast("dict[int, RiskData]", data.sketches.setdefault(self, {}))
+        piece = kept.get(index)
+        if piece is None:
+            if data.XT.nbytes > _MOST_BYTES:
+                kept.clear()
+            piece = kept[index] = self._cut(self.shuffled(data), data, index)
         return piece
 
     def shuffled(self, data: RiskData) -> RiskData:
