@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from priorshift.compiled._njit import exact
+from priorshift.compiled.maths import dot
 from priorshift.compiled.softmax import softmax_pass
 
 _f = np.float32
@@ -131,14 +132,12 @@ def linear_proba(W: Any, features: Any) -> Any:
     n, width = features.shape
     n_classes = W.shape[0]
     proba = np.empty((n, n_classes))
+    wide = W.astype(np.float64)
     for s in range(n):
         top = -np.inf
         for k in range(n_classes):
-            score = 0.0
-            for j in range(width):
-                score += np.float64(W[k, j]) * features[s, j]
-            proba[s, k] = score
-            top = max(top, score)
+            proba[s, k] = dot(wide[k], features[s], width)
+            top = max(top, proba[s, k])
         total = 0.0
         for k in range(n_classes):
             proba[s, k] = np.exp(proba[s, k] - top)

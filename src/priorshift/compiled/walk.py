@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from priorshift.compiled._njit import exact
+from priorshift.compiled.maths import dot
 from priorshift.compiled.steps import hedged_model, risk_step
 
 
@@ -42,18 +43,14 @@ def hard_mix(proba: Any, first: int, last: int, inverse: Any, clipped: bool) -> 
 def labels_of(model: Any, features: Any, first: int, last: int, labels: Any) -> None:
     """Write the most likely class of each row ``first:last`` under a linear model (K, d)."""
     n_classes, width = model.shape
-    scores = np.empty(n_classes)
+    wide = model.astype(np.float64)
     for s in range(first, last):
-        for k in range(n_classes):
-            scores[k] = 0.0
-        for j in range(width):
-            x = features[s, j]
-            for k in range(n_classes):
-                scores[k] += model[k, j] * x
-        best = 0
+        row = features[s]
+        best, highest = 0, dot(wide[0], row, width)
         for k in range(1, n_classes):
-            if scores[k] > scores[best]:
-                best = k
+            score = dot(wide[k], row, width)
+            if score > highest:
+                best, highest = k, score
         labels[s] = best
 
 
