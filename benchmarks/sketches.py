@@ -106,6 +106,10 @@ def print_scales(args: argparse.Namespace) -> None:
         began = time.perf_counter()
         small, large = few[0].sketched(sketch), many[0].sketched(sketch)
         took = time.perf_counter() - began
+        if not sketch.fixed:  # a first walk cuts the blocks
+            for source in (small, large):
+                for t in range(source.risk.XT.shape[1] // args.size):
+                    sketch.at(source.risk, t).means.sum()
         own = None if sketch.fixed else sketch
         for learner in (UOGD(step=0.1, sketch=own), ATLAS(steps=pool, sketch=own)):
             plays = running(learner, large, many[1]), running(learner, small, few[1])

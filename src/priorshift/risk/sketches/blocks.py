@@ -116,7 +116,10 @@ class Blocks:
             pieces = zip(data.offsets[:-1], data.offsets[1:], strict=True)
             order = np.concatenate([a + rng.permutation(b - a) for a, b in pieces])
             found = RiskData(
-                data.XT[:, order], data.offsets, reach=data.largest_norm, shuffled=True
+                np.take(data.XT, order, axis=1),
+                data.offsets,
+                reach=data.largest_norm,
+                shuffled=True,
             )
             data.sketches[key] = found
         return found
