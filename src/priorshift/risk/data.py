@@ -50,6 +50,10 @@ class RiskData:
     reach: float | None = None
     shuffled: bool = False
 
+    def __post_init__(self) -> None:
+        # Another layout would be read by other compiled code, with other last bits.
+        object.__setattr__(self, "XT", np.ascontiguousarray(self.XT))
+
     @classmethod
     def of(cls, features: FloatArray, labels: IntArray, n_classes: int) -> RiskData:
         """Sort ``features`` (n, d) by class and lay the samples along the contiguous axis."""
