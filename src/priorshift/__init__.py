@@ -37,7 +37,7 @@ from priorshift.learners import (
     WindowHedge,
 )
 from priorshift.priors import BBSE, MLLS, RLLS
-from priorshift.risk import Blocks
+from priorshift.risk import Blocks, Coreset, Herding, sketch_error
 from priorshift.source import Batch, Source, build_source
 
 __version__ = "0.1.0"
@@ -58,10 +58,12 @@ __all__ = [
     "AtlasAda",
     "Batch",
     "Blocks",
+    "Coreset",
     "FileFormatError",
     "Forward",
     "Guard",
     "GuardReport",
+    "Herding",
     "Hint",
     "InputError",
     "InputTypeError",
@@ -88,4 +90,5 @@ __all__ = [
     "load",
     "mix_interval",
     "prior_interval",
+    "sketch_error",
 ]

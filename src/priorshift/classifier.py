@@ -17,6 +17,7 @@ from priorshift.errors import FileFormatError, InputError, PriorshiftWarning, So
 from priorshift.guard import Guard, GuardReport, as_guard, check_on_alarm
 from priorshift.learners import Learner, as_learner
 from priorshift.learners.base import own_calibration, round_cost
+from priorshift.risk.sketches.named import from_setting, sketch_setting
 from priorshift.source import Batch, build_source
 from priorshift.state import Saved, decode_recipe, encode_recipe, load_parts, save_parts
 from priorshift.threads import threads_for
@@ -65,6 +66,9 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     on_alarm : {"warn", "fall-back", "ignore"}
         At the guard's alarm warn once; or also predict with your model as it is from then on; or
         only keep it in ``guard_report_``.
+    sketch : str or Sketch, optional
+        Keep a sketch of the hold-out's features in their place, such as "coreset:1000": less memory
+        and less to read each round.
 
     Attributes
     ----------
@@ -109,6 +113,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         calibration: Any = None,
         guard: Any = None,
         on_alarm: str = "warn",
+        sketch: Any = None,
     ) -> None:
         self.estimator = estimator
         self.learner = learner
@@ -122,6 +127,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.calibration = calibration
         self.guard = guard
         self.on_alarm = on_alarm
+        self.sketch = sketch
 
     def fit(self, X: Any, y: Any) -> Self:
         """Run the offline stage on the labelled hold-out (X, y), and start a stream.
@@ -160,6 +166,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             cv=self.cv,
             random_state=self.random_state,
             calibration=own_calibration(learner) if self.calibration is None else self.calibration,
+            sketch=self.sketch,
         )
         self._look_at_confusion(source, learner)
         self._look_at_scales(source, learner)
@@ -220,7 +227,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         [0.0, 1.0]
         """
         batch = self._read(X)
-        with threads_for(round_cost(self.source_, self.state_)):
+        with threads_for(round_cost(self.source_, self.state_, self.learner_)):
             state = self.learner_.adapt(self.source_, self.state_, batch)
         self._watch(batch)
         self.state_ = state
@@ -300,6 +307,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             "random_state": self.random_state,
             "diameter": self.diameter,
             "calibration": encode_recipe(self.calibration),
+            "sketch": sketch_setting(self.sketch),
             "on_alarm": self.on_alarm,
             "n_features_in": getattr(self, "n_features_in_", None),
             "feature_names_in": None if names is None else [str(name) for name in names],
@@ -374,6 +382,7 @@ def load(
         loss=source.loss.name,
         **{name: saved.extra[name] for name in ("cv", "random_state", "diameter")},
         calibration=decode_recipe(saved.extra.get("calibration")),
+        sketch=from_setting(saved.extra.get("sketch")),
         guard=saved.guard,
         on_alarm=check_on_alarm(saved.extra.get("on_alarm", "warn")),
     )
