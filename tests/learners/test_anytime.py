@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from priorshift.evaluate import evaluate
 from priorshift.learners import ATLAS, ROGD, UOGD, AtlasAda
 from priorshift.learners.anytime import (
     Growth,
@@ -13,6 +14,7 @@ from priorshift.learners.anytime import (
     tuned_for,
 )
 from priorshift.learners.base import hedge_weights
+from priorshift.learners.walk import can_walk
 
 LONG = 1030  # past the first growth
 
@@ -115,6 +117,19 @@ def test_the_preset_ignores_the_horizon_and_is_the_papers():
     assert UOGD(preset="anytime").form == "clipped"
     assert UOGD(horizon=None, preset="theory").form == "raw"
     assert not UOGD().anytime
+
+
+def test_evaluation_is_round_by_round(source, stream):
+    """The compiled loop knows fixed steps only."""
+    free = ATLAS(horizon=None, gradient_bound=1.0)
+    assert not can_walk(free, source, free.start(source))
+    result = evaluate(free, source, stream)
+    state, wrong = free.start(source), 0
+    for X, y in stream:
+        batch = source.read(X)
+        wrong += np.count_nonzero(free.predict_proba(source, state, batch).argmax(axis=1) != y)
+        state = free.adapt(source, state, batch)
+    assert result.error == pytest.approx(100 * wrong / (25 * 60))
 
 
 def test_no_horizon_costs_little(source, batches):

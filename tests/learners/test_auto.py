@@ -216,6 +216,17 @@ def test_few_rows_or_many_classes_leave_the_tracker(blobs, fitted):
     assert Auto().start(source).models.size == 0
 
 
+@pytest.mark.parametrize("sketch", ["blocks:50", "coreset:60", "herding:60"])
+def test_a_sketch_for_the_hold_out_leaves_the_tracker(poor, batches, sketch):
+    """Its rows no longer go with the probabilities of the hold-out."""
+    small = poor.sketched(sketch)
+    assert correction(small) is None
+    state = Auto().adapt(small, Auto().start(small), batches[0])
+    assert state_bytes(state.tracker) == state_bytes(
+        Tracker().adapt(small, Tracker().start(small), batches[0])
+    )
+
+
 @pytest.mark.parametrize("shift", ["lin", "squ"])
 def test_a_poor_f_is_mended(poor, blobs, shift):
     """Half a point below the tracker, which can only reweight it."""

@@ -56,7 +56,8 @@ class Auto:
         + T \ln\frac{1}{1 - share},
 
     with :math:`w_1` 0.9 for the reweighted f and 0.1 for the linear model. With class probabilities
-    alone, more than 50 classes, or fewer than 6 rows of some class there is the tracker only.
+    alone, a sketch in the place of the hold-out, more than 50 classes, or fewer than 6 rows of some
+    class there is the tracker only.
 
     Parameters
     ----------

@@ -146,8 +146,12 @@ def correction(source: Source) -> Correction | None:
     """Fit and measure the correction; None where there are no features, or too few rows.
 
     It is computed once for a source. Probabilities alone are no features: their calibration has
-    used them already.
+    used them already. A sketch in the place of the hold-out has lost which features go with which
+    probabilities.
     """
+    data = source.risk
+    if data.shuffled or data.weights is not None or data.XT.shape[1] != len(source.labels):
+        return None
     if source.features.map is log_probabilities or source.n_classes > _MOST_CLASSES:
         return None
     if source.counts.min() < _FEWEST_OF_A_CLASS:

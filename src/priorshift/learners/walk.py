@@ -45,7 +45,8 @@ def can_walk(learner: Any, source: Source, state: Any) -> bool:
         return False
     sketch = None if learner.sketch is None else as_sketch(learner.sketch)
     return (
-        learner.form in ("raw", "clipped")
+        not learner.anytime  # steps and pools that change are left to Python
+        and learner.form in ("raw", "clipped")
         and (sketch is None or sketch.fixed or isinstance(sketch, Blocks))
         and learner.estimator_object == BBSE()
         and compiled_whole(learner.risk_data(source, state.t), source.loss, state.W)
