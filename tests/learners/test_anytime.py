@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from priorshift.evaluate import evaluate
-from priorshift.learners import ATLAS, ROGD, UOGD, AtlasAda
+from priorshift.learners import ATLAS, ROGD, UOGD, AtlasAda, anytime
 from priorshift.learners.anytime import (
     Growth,
     grown_pool,
@@ -16,7 +16,13 @@ from priorshift.learners.anytime import (
 from priorshift.learners.base import hedge_weights
 from priorshift.learners.walk import can_walk
 
-LONG = 1030  # past the first growth
+EARLY, LONG = 16, 20  # the first growth, and a while after it
+
+
+@pytest.fixture
+def early(monkeypatch):
+    """Growth that a short stream reaches."""
+    monkeypatch.setattr(anytime, "FIRST_HORIZON", EARLY)
 
 
 def run(learner, source, batches, rounds):
@@ -70,33 +76,33 @@ def test_a_grown_pool_holds_the_tuned_one(kind, preset, horizon, source):
 
 @pytest.mark.parametrize("kind", [ATLAS, AtlasAda])
 @pytest.mark.parametrize("preset", ["paper", "theory", "anytime"])
-def test_a_pool_grows_in_a_stream(kind, preset, source, batches):
+def test_a_pool_grows_in_a_stream(kind, preset, early, source, batches):
     learner = kind(preset=preset, horizon=None)
     number = len(learner.start(source).steps)
-    before = run(learner, source, batches, 1024)
+    before = run(learner, source, batches, EARLY)
     after = run(learner, source, batches, LONG)
     assert len(after.steps) > number
     assert len(after.steps) == len(after.W) == len(after.losses)
     assert (np.diff(after.steps) > 0).all()
     assert np.isfinite(after.W).all()
     assert learner.weights(source, after).sum() == pytest.approx(1.0)
-    assert before.t == 1024
+    assert before.t == EARLY
     fixed = run(kind(preset=preset, horizon=None, steps=(0.1, 0.2)), source, batches, LONG)
     assert len(fixed.steps) == 2
 
 
-def test_newcomers_change_no_prediction_at_first(source, batches):
+def test_newcomers_change_no_prediction_at_first(early, source, batches):
     """They start at the mean model, with the mean weight."""
     learner = ATLAS(horizon=None)
-    state = run(learner, source, batches, 1023)
+    state = run(learner, source, batches, EARLY - 1)
     data = learner.risk_data(source, state.t)
     from priorshift.risk import gradient_step
 
-    mix = learner.batch_prior(source, batches[1023 % len(batches)])
+    mix = learner.batch_prior(source, batches[EARLY - 1])
     risks, W = gradient_step(data, source.loss, state.W, mix, state.steps, source.radius)
-    rate = learner.rate(source, 1025, len(state.steps))
+    rate = learner.rate(source, EARLY + 1, len(state.steps))
     old = np.einsum("n,nkd->kd", hedge_weights(state.losses + risks, rate), W)
-    grown = learner.adapt(source, state, batches[1023 % len(batches)])
+    grown = learner.adapt(source, state, batches[EARLY - 1])
     assert len(grown.W) == len(W) + 1
     np.testing.assert_allclose(learner.model(source, grown), old, atol=1e-5)
 
