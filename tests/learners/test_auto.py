@@ -216,7 +216,7 @@ def test_few_rows_or_many_classes_leave_the_tracker(blobs, fitted):
     assert Auto().start(source).models.size == 0
 
 
-@pytest.mark.parametrize("sketch", ["blocks:50", "coreset:60", "herding:60"])
+@pytest.mark.parametrize("sketch", ["blocks:50", "coreset:60"])
 def test_a_sketch_for_the_hold_out_leaves_the_tracker(poor, batches, sketch):
     """Its rows no longer go with the probabilities of the hold-out."""
     small = poor.sketched(sketch)

@@ -13,6 +13,7 @@ from priorshift.learners.em import check_share, shared
 from priorshift.learners.regimes import RegimesSeen, RegimesState
 from priorshift.learners.residual import judged_step, sketch_of
 from priorshift.learners.tracker import Tracker
+from priorshift.rows import row_sums
 from priorshift.shifts import check_integer
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
@@ -110,10 +111,11 @@ class Auto:
         if found is None:
             return proba
         weights = shared(state.weights, self.share)
-        mixed = weights[0] * proba
-        for slopes, offsets in zip(state.slopes, state.offsets, strict=True):
-            mixed += 0.5 * weights[1] * tilted(proba, batch.features @ slopes.T + offsets)
-        return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
+        number, K = proba.shape
+        logits = batch.features @ state.slopes.reshape(2 * K, -1).T + state.offsets.ravel()
+        bent = tilted(np.repeat(proba, 2, axis=0), logits.reshape(2 * number, K))
+        mixed = weights[0] * proba + 0.5 * weights[1] * bent.reshape(number, 2, K).sum(axis=1)
+        return np.asarray(mixed / row_sums(mixed)[:, None])
 
     def adapt(self, source: Source, state: AutoState, batch: Batch) -> AutoState:
         """Follow the mix; then measure the linear model under it, and let it learn."""

@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from priorshift.model import log_probabilities
 from priorshift.priors._cache import per_source
+from priorshift.rows import row_softmax
 from priorshift.source import Source
 from priorshift.typing import FloatArray, IntArray
 
@@ -123,10 +124,7 @@ def tilted(proba: FloatArray, logits: FloatArray) -> FloatArray:
     >>> tilted(np.array([[0.5, 0.5]]), np.log([[3.0, 1.0]])).round(6).tolist()
     [[0.75, 0.25]]
     """
-    scores = np.log(np.maximum(proba, _SMALLEST)) + logits
-    scores -= scores.max(axis=1, keepdims=True)
-    np.exp(scores, out=scores)
-    return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+    return row_softmax(np.log(np.maximum(proba, _SMALLEST)) + logits)
 
 
 def log_softmax(scores: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorshift.learners.correction import Correction, log_softmax
+from priorshift.learners.correction import Correction
 from priorshift.typing import FloatArray, IntArray
 
 _STEP = 0.3
@@ -87,19 +87,33 @@ def judged_step(
     ([0.6931, 0.6931], [0.15, -0.15])
     """
     move = np.log(np.maximum(mix, _TINY)) - np.log(prior)
+    flat = models.reshape(-1, models.shape[2])
     losses, after = np.zeros(2), np.empty_like(models)
     for own, half in enumerate(sketch):
+        n = len(half.labels)
         weights = mix[half.labels] * half.shares
-        rows = np.arange(len(weights))
-        base = half.logs + move
-        flat = models.reshape(-1, models.shape[2])
-        tilts = (half.components @ flat.T).reshape(len(rows), 2, -1).transpose(1, 0, 2)
-        scores = log_softmax(np.concatenate([base[None], base + tilts]))
-        fit = scores[:, rows, half.labels] @ weights
-        losses -= 0.5 * np.array([fit[0], fit[2 - own]])
-        gap = np.exp(scores[1 + own])
-        gap[rows, half.labels] -= 1.0
+        scores = np.empty((3, n, len(mix)))
+        np.add(half.logs, move, out=scores[0])
+        tilts = (half.components @ flat.T).reshape(n, 2, -1)
+        scores[1:] = scores[0] + tilts.transpose(1, 0, 2)
+        # Of f and the other half's model the loss is wanted, of the own model the gradient.
+        proba, top = _softmax(scores)
+        fit = scores[:, np.arange(n), half.labels] - top
+        losses -= 0.5 * (fit[[0, 2 - own]] @ weights)
+        gap = proba[1 + own]
+        gap[np.arange(n), half.labels] -= 1.0
         gap *= weights[:, None]
         gradient = gap.T @ half.components + _PENALTY * models[own]
         after[own] = models[own] - _STEP * gradient
     return losses, after
+
+
+def _softmax(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Softmax over the last axis, and the logarithm of what it was divided by."""
+    columns = np.ascontiguousarray(np.moveaxis(scores, -1, 0))  # short axes are slow to reduce
+    top = np.maximum.reduce(columns, axis=0)
+    columns -= top
+    np.exp(columns, out=columns)
+    total = np.add.reduce(columns, axis=0)
+    columns /= total
+    return np.ascontiguousarray(np.moveaxis(columns, 0, -1)), top + np.log(total)
