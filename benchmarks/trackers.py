@@ -11,7 +11,8 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.timing import Ratio, compare
 from priorshift.learners import as_learner
-from priorshift.source import Batch
+from priorshift.source import Batch, Source, build_source
+from priorshift.typing import FloatArray, IntArray
 
 NAMES = ("em", "regimes", "tracker", "flh-ftl", "window-hedge", "wavelet")
 
@@ -84,3 +85,24 @@ def tracker_rounds(seconds: float) -> Iterator[tuple[str, str, float | None, Rat
             target = 3.0 if n_classes == 10 else None
             title = f"{name} round, 100 rows, K = {n_classes}"
             yield title, "predict_proba, 100 x 784", target, compare(play, yardstick, seconds)
+    source, stream = featured_source()
+    play = rounds_of(as_learner("auto"), source, stream)
+    for _ in range(20):
+        play()
+    title = "auto round with all members, 100 rows, K = 10, d = 784"
+    yield title, "predict_proba, 100 x 784", 10.0, compare(play, yardstick, seconds)
+
+
+def featured_source(width: int = 784) -> tuple[Source, list[Batch]]:
+    """Ten classes with features, an f that was trained on few rows, and a stream."""
+    rng = np.random.default_rng(3)
+    centres = 0.12 * rng.normal(size=(10, width))
+
+    def draw(rows: int) -> tuple[FloatArray, IntArray]:
+        labels = np.arange(rows) % 10
+        return centres[labels] + rng.normal(size=(rows, width)), labels
+
+    X, y = draw(400)
+    model = LogisticRegression(max_iter=50).fit(X, y)
+    source = build_source(model, *draw(1500))
+    return source, [source.read(draw(100)[0]) for _ in range(20)]
