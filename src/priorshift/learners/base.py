@@ -20,7 +20,12 @@ from scipy.special import softmax
 from priorshift import compiled
 from priorshift.calibration import Calibration
 from priorshift.errors import InputError, InputTypeError
-from priorshift.priors import PriorEstimator, estimator_by_name, project_simplex
+from priorshift.priors import (
+    PriorEstimator,
+    estimate_with_labels,
+    estimator_by_name,
+    project_simplex,
+)
 from priorshift.risk import Blocks, RiskData
 from priorshift.shifts import check_integer
 from priorshift.source import Batch, Source
@@ -133,7 +138,7 @@ class Settings:
 
     def batch_prior(self, source: Source, batch: Batch) -> FloatArray:
         """Estimate the class mix of a batch, in the form that the settings ask for."""
-        raw = self.estimator_object.raw(source, batch)
+        raw = estimate_with_labels(self.estimator_object, source, batch)
         if self.form == "clipped":
             return np.maximum(raw, 0.0)
         return project_simplex(raw) if self.form == "simplex" else raw

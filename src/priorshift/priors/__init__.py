@@ -5,6 +5,7 @@ from __future__ import annotations
 from priorshift.errors import InputError
 from priorshift.priors.base import PriorEstimate, PriorEstimator
 from priorshift.priors.bbse import BBSE
+from priorshift.priors.known import estimate_with_labels
 from priorshift.priors.mlls import MLLS
 from priorshift.priors.rlls import RLLS
 from priorshift.priors.simplex import project_simplex
@@ -15,6 +16,7 @@ __all__ = [
     "RLLS",
     "PriorEstimate",
     "PriorEstimator",
+    "estimate_with_labels",
     "estimator_by_name",
     "project_simplex",
 ]
