@@ -36,7 +36,7 @@ from priorshift.learners import (
     WaveletRestart,
     WindowHedge,
 )
-from priorshift.priors import BBSE, MLLS, RLLS
+from priorshift.priors import BBSE, MLLS, RLLS, ForeignEstimator
 from priorshift.risk import Blocks
 from priorshift.source import Batch, Source, build_source
 
@@ -59,6 +59,7 @@ __all__ = [
     "Batch",
     "Blocks",
     "FileFormatError",
+    "ForeignEstimator",
     "Forward",
     "Guard",
     "GuardReport",

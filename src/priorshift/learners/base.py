@@ -22,8 +22,8 @@ from priorshift.calibration import Calibration
 from priorshift.errors import InputError, InputTypeError
 from priorshift.priors import (
     PriorEstimator,
+    as_estimator,
     estimate_with_labels,
-    estimator_by_name,
     project_simplex,
 )
 from priorshift.risk import Blocks, RiskData
@@ -77,8 +77,9 @@ class Settings:
     horizon : int
         T, the number of rounds that step sizes and rates are tuned for. Longer streams are fine;
         the guarantee then speaks of the first T rounds only.
-    estimator : str or PriorEstimator
-        How a batch's class mix is estimated.
+    estimator : str, PriorEstimator or quantifier
+        How a batch's class mix is estimated: by name, by an object such as ``BBSE()``, or by a
+        quantifier of another library, see ``ForeignEstimator``.
     prior_form : {"raw", "clipped", "simplex"}, optional
         What is used of that estimate. By default raw, unbiased; in the paper preset of UOGD, ATLAS
         and ATLAS-ADA negative entries are clipped to 0 without renormalising.
@@ -107,12 +108,9 @@ class Settings:
             _choose("prior_form", self.prior_form, FORMS)
         check_integer(self.horizon, "horizon", least=1)
         check_positive("gradient_bound", self.gradient_bound)
-        if isinstance(self.estimator, str):
-            estimator_by_name(self.estimator)
-        elif isinstance(self.estimator, type) or not hasattr(self.estimator, "raw"):
-            raise InputTypeError(
-                f"estimator is {self.estimator!r}: pass a name, or an object such as BBSE()"
-            )
+        found = as_estimator(self.estimator)
+        if not isinstance(self.estimator, str):
+            object.__setattr__(self, "estimator", found)  # a foreign quantifier is wrapped
         if self.sketch is not None and not isinstance(self.sketch, Blocks):
             raise InputTypeError(f"sketch is {self.sketch!r}: pass Blocks(size=...)")
 
@@ -132,9 +130,7 @@ class Settings:
     @property
     def estimator_object(self) -> PriorEstimator:
         """The prior estimator itself, where it was given by name."""
-        if isinstance(self.estimator, str):
-            return estimator_by_name(self.estimator)
-        return self.estimator
+        return as_estimator(self.estimator)
 
     def batch_prior(self, source: Source, batch: Batch) -> FloatArray:
         """Estimate the class mix of a batch, in the form that the settings ask for."""
