@@ -23,7 +23,7 @@ LAYERS = [
     {"guard", "insight", "learners", "offline", "theory"},
     {"evaluate", "state"},
     {"classifier", "regret"},
-    {"paper"},
+    {"paper", "river"},
     {"report"},
     {"cli"},
 ]

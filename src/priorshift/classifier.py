@@ -243,7 +243,10 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         batch = self._read(X)
         if y is not None:
             batch = batch._replace(known=known_classes(y, len(batch.proba), self.classes_))
-        key = None if batch_id is None else check_key(batch_id)
+        return self._learn(batch, None if batch_id is None else check_key(batch_id))
+
+    def _learn(self, batch: Batch, key: int | str | None = None) -> Self:
+        """Learn from a batch that has been read."""
         if any(record.key == key for record in self.memory_):
             raise InputError(f"batch_id={key!r} names a batch that is remembered: give another")
         with threads_for(round_cost(self.source_, self.state_)):
@@ -306,12 +309,15 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 f"this stream is no mix of the known classes (p = {report.p_value:.2g}): "
                 f"{report.evidence}",
                 PriorshiftWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities (n, K) under the present class mix; changes nothing."""
-        batch = self._read(X)
+        return self._predict_read(self._read(X))
+
+    def _predict_read(self, batch: Batch) -> FloatArray:
+        """Class probabilities of a batch that has been read."""
         if self.on_alarm == "fall-back" and self.guard_ is not None and self.guard_state_.alarm:
             return batch.proba
         return self.learner_.predict_proba(self.source_, self.state_, batch)
