@@ -108,7 +108,7 @@ class LabelShiftStream(Base):  # type: ignore[misc]
 
     @property
     def _multiclass(self) -> bool:
-        return True
+        return len(self.classifier.classes_) > 2
 
     def _known_names(self) -> list[Any] | None:
         names = self.features
