@@ -144,7 +144,7 @@ def test_a_file_refers_to_it(blobs, fitted, rounds, tmp_path):
     learner = FTH(estimator=Adjusted())
     clf = LabelShiftClassifier(fitted, learner=learner).fit(blobs.X, blobs.y).adapt(rounds[0])
     clf.save(tmp_path / "model")
-    with pytest.raises(FileFormatError, match="Adjusted.*load\\(path, learner=...\\)"):
+    with pytest.raises(FileFormatError, match=r"Adjusted.*load\(path, learner=...\)"):
         load(tmp_path / "model")
     again = load(tmp_path / "model", learner=FTH(estimator=Adjusted()))
     assert again.adapt(rounds[1]).prior_.tobytes() == clf.adapt(rounds[1]).prior_.tobytes()
