@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from priorshift.errors import InputError
-from priorshift.learners.components import likelihoods, one_hot
+from priorshift.learners.components import bayes, evidence_rows
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray, IntArray
 
@@ -19,11 +19,13 @@ class Late(NamedTuple):
     """Labels for a batch that was learned from ``age`` rounds ago.
 
     ``batch`` holds all labels that are known now, ``before`` (n,) those that were known when it was
-    counted last, ``trace`` what the learner's ``trace`` said right after the batch.
+    counted last, ``first`` (n,) those that it came with; ``trace`` is what the learner's ``trace``
+    said right after the batch.
     """
 
     batch: Batch
     before: IntArray
+    first: IntArray
     age: int
     trace: FloatArray
 
@@ -35,6 +37,7 @@ class Remembered(NamedTuple):
     round: int
     proba: FloatArray
     features: FloatArray
+    first: IntArray
     known: IntArray
     trace: FloatArray
 
@@ -54,12 +57,14 @@ def remembered_batch(learner: Any, state: Any, batch: Batch, key: int | str) -> 
     """
     reads = getattr(getattr(learner, "estimator", None), "reads_features", False)
     rows = len(batch.proba)
+    known = np.full(rows, -1) if batch.known is None else batch.known
     return Remembered(
         key=key,
         round=int(state.t),
         proba=batch.proba,
         features=batch.features if reads else np.empty((rows, 0)),
-        known=np.full(rows, -1) if batch.known is None else batch.known,
+        first=known,
+        known=known,
         trace=learner.trace(state) if hasattr(learner, "trace") else np.empty((0, 0)),
     )
 
@@ -107,15 +112,16 @@ def merged(record: Remembered, known: IntArray, t: int) -> tuple[Remembered, Lat
 
     Examples
     --------
+    >>> has = np.array([1, -1])
     >>> record = Remembered(
-    ...     7, 3, np.full((2, 2), 0.5), np.empty((2, 0)), np.array([1, -1]), np.empty((0, 0)))
+    ...     7, 3, np.full((2, 2), 0.5), np.empty((2, 0)), has, has, np.empty((0, 0)))
     >>> after, late = merged(record, np.array([-1, 0]), 10)
     >>> after.known.tolist(), late.before.tolist(), late.age
     ([1, 0], [1, -1], 7)
     """
     after = np.where(known >= 0, known, record.known)
     batch = Batch(record.proba, record.features, known=after)
-    late = Late(batch, record.known, t - record.round, record.trace)
+    late = Late(batch, record.known, record.first, t - record.round, record.trace)
     return record._replace(known=after), late
 
 
@@ -123,6 +129,24 @@ def estimate_change(settings: Settings, source: Source, late: Late) -> FloatArra
     """By how much (K,) late labels move a batch's estimate."""
     before = late.batch._replace(known=late.before)
     return settings.batch_prior(source, late.batch) - settings.batch_prior(source, before)
+
+
+def counts_and_fit(
+    source: Source, batch: Batch, centre: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Expected rows of each class (H, K) and the log-likelihood (H,) of a batch under given mixes.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> source = SimpleNamespace(prior=np.array([0.5, 0.5]))
+    >>> batch = Batch(np.array([[0.75, 0.25], [0.5, 0.5]]), np.empty((2, 0)))
+    >>> counts_and_fit(source, batch, np.array([[0.5, 0.5]]))[0].tolist()
+    [[1.25, 0.75]]
+    """
+    ratios = evidence_rows(source, batch)
+    fit = centre @ ratios.T
+    return centre * ((1.0 / fit) @ ratios), np.log(fit).sum(axis=1)
 
 
 def counts_change(source: Source, late: Late, centre: FloatArray) -> FloatArray:
@@ -136,17 +160,40 @@ def counts_change(source: Source, late: Late, centre: FloatArray) -> FloatArray:
     >>> from types import SimpleNamespace
     >>> source = SimpleNamespace(prior=np.array([0.5, 0.5]))
     >>> batch = Batch(np.array([[0.75, 0.25]]), np.empty((1, 0)), known=np.array([1]))
-    >>> late = Late(batch, np.array([-1]), 3, np.empty((0, 0)))
-    >>> counts_change(source, late, np.array([[0.5, 0.5]])).tolist()
+    >>> none = np.array([-1])
+    >>> late = Late(batch, none, none, 3, np.empty((0, 0)))
+    >>> counts_change(source, late, np.array([[0.5, 0.5]])).round(6).tolist()
     [[-0.75, 0.75]]
     """
-    after = np.asarray(late.batch.known)
-    moved = after != late.before
-    classes = centre.shape[1]
-    change = np.tile(one_hot(after[moved], classes).sum(axis=0), (len(centre), 1))
-    change -= one_hot(late.before[moved & (late.before >= 0)], classes).sum(axis=0)
-    new = moved & (late.before < 0)
-    if new.any():
-        ratios = likelihoods(source, late.batch.rows(new))
-        change -= centre * ((1.0 / (centre @ ratios.T)) @ ratios)
-    return change
+    after, _ = counts_and_fit(source, late.batch, centre)
+    before, _ = counts_and_fit(source, late.batch._replace(known=late.before), centre)
+    return after - before
+
+
+def believed_change(
+    source: Source, late: Late, centre: FloatArray, belief: FloatArray
+) -> FloatArray:
+    r"""By how much (S, K) late labels move counts that were weighed by a belief in each component.
+
+    ``belief`` (S,) is that right after the batch. Labels say more of which component the batch was
+    in, so that it is weighed anew: with :math:`\ell_s` the log-likelihood of the batch with these
+    labels over that with the labels it came with, :math:`b_s \propto belief_s e^{\ell_s}`, and the
+    counts change from :math:`b_s c_s` before to those after.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> source = SimpleNamespace(prior=np.array([0.5, 0.5]))
+    >>> batch = Batch(np.array([[0.5, 0.5]]), np.empty((1, 0)), known=np.array([1]))
+    >>> none = np.array([-1])
+    >>> late = Late(batch, none, none, 3, np.empty((0, 0)))
+    >>> centre = np.array([[0.75, 0.25], [0.25, 0.75]])
+    >>> believed_change(source, late, centre, np.array([0.5, 0.5])).round(3).tolist()
+    [[-0.375, 0.125], [-0.125, 0.375]]
+    """
+    _, first = counts_and_fit(source, late.batch._replace(known=late.first), centre)
+    found = []
+    for known in (late.before, late.batch.known):
+        counts, fit = counts_and_fit(source, late.batch._replace(known=known), centre)
+        found.append(bayes(belief, fit - first)[0][:, None] * counts)
+    return np.asarray(found[1] - found[0])

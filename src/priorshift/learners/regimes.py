@@ -35,7 +35,7 @@ from priorshift.learners.em import (
     shared,
     smoothing_counts,
 )
-from priorshift.learners.late import Late, counts_change
+from priorshift.learners.late import Late, believed_change, counts_change
 from priorshift.learners.regime_book import (
     Book,
     empty_book,
@@ -192,15 +192,18 @@ class Regimes:
     def correct(self, source: Source, state: RegimesState, late: Late) -> RegimesState:
         """Count labels that come late: experts as in ``EM``, and the regimes of that round.
 
-        A regime that was there in that round moves by the belief in it, times at most what it
-        still has of those rows; a regime born later does not. Weights and transitions stay.
+        The labels also tell which regime that round was in, so its batch is shared out among the
+        regimes anew, times what each still has of those rows; a regime born later has none.
+        Weights, the present belief and transitions stay.
         """
         J = len(self.rates)
         centre, belief, rows = late.trace[:, :-2], late.trace[J:, -2], late.trace[J:, -1]
-        change = counts_change(source, late, centre)
+        change = np.zeros_like(centre)
+        change[:J] = counts_change(source, late, centre[:J])
         change[:J] *= left_after(self.rates, late.age)[:, None]
-        left = left_in_book(state.book, rows, state.t - late.age) if self.learn else 0.0 * rows
-        change[J:] *= (belief * left)[:, None]
+        if self.learn:
+            left = left_in_book(state.book, rows, state.t - late.age)
+            change[J:] = left[:, None] * believed_change(source, late, centre[J:], belief)
         experts = state.experts._replace(counts=np.maximum(state.experts.counts + change[:J], 0.0))
         book = state.book._replace(counts=np.maximum(state.book.counts + change[J:], 0.0))
         return state._replace(experts=experts, book=book, last=corrected(state.last, change))

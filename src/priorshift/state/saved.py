@@ -176,8 +176,9 @@ def _decode_memory(
         rows = (len(record.known),)
         if record.proba.shape != (*rows, source.n_classes) or record.features.shape[:1] != rows:
             raise FileFormatError("the batches that it remembers do not fit its source")
-        if not ((record.known >= -1) & (record.known < source.n_classes)).all():
-            raise FileFormatError("the batches that it remembers have labels of no class")
+        for known in (record.first, record.known):
+            if known.shape != rows or not ((known >= -1) & (known < source.n_classes)).all():
+                raise FileFormatError("the batches that it remembers have labels of no class")
         found.append(record._replace(key=check_key(record.key), round=int(record.round)))
     return tuple(found)
 
