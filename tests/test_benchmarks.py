@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import calibration
+from benchmarks import calibration, labels
 from benchmarks.__main__ import main
 from benchmarks.timing import compare
 from benchmarks.tracking import main as tracking
@@ -47,3 +47,15 @@ def test_the_table_of_the_trackers(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(lines) == 1 + 4 * 2
     for fix, tracker in zip(lines[1::2], lines[2::2], strict=True):
         assert float(tracker.split()[4]) < float(fix.split()[4])
+
+
+def test_the_table_of_labels(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (
+        "--rounds 15 --rows 5 --seeds 1 --learner tracker,atlas --data digits --calibration none"
+    )
+    assert labels.main(words.split()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 + 2 * 4 + 1 + 2 * 4
+    for atlas in lines[7:11]:
+        none, *late = (atlas.split()[i] for i in (3, *range(8, 16)))
+        assert set(late) == {none}  # labels that come late are nothing to it

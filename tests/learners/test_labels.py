@@ -11,7 +11,7 @@ from scipy.special import gammaln
 from checks import state_bytes
 from priorshift.learners import EM, FTFWH, FTH, LEARNERS, Regimes, Tracker, as_learner
 from priorshift.learners.components import evidence_rows, look
-from priorshift.learners.late import merged, remembered_batch
+from priorshift.learners.late import Late, believed_change, merged, remembered_batch
 from priorshift.source import Batch
 from simulated import plain_source, rounds
 
@@ -201,3 +201,31 @@ def test_labels_bring_the_mix_nearer_and_never_further(learner, delay):
                 apart[share] += np.abs(learner.prior(source, state) - mixes[t]).sum()
     assert apart[0.2] <= 1.01 * apart[0.0]
     assert apart[1.0] < 0.98 * apart[0.0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000))
+def test_a_batch_that_is_shared_out_anew_keeps_its_rows(seed):
+    """Brute force over regimes and rows; whatever the labels, there are as many rows as before."""
+    rng = np.random.default_rng(seed)
+    source, proba = plain_source([0.3, 0.3, 0.4]), rng.dirichlet(np.ones(3), 5)
+    centre, belief = rng.dirichlet(np.ones(3), 4), rng.dirichlet(np.ones(4))
+    first, before, after = (
+        np.where(rng.random(5) < s, rng.integers(0, 3, 5), -1) for s in (0.2, 0.5, 0.9)
+    )
+    late = Late(Batch(proba, np.empty((5, 0)), known=after), before, first, 2, np.empty((0, 0)))
+    found = believed_change(source, late, centre, belief)
+    assert abs(found.sum()) < 1e-9
+
+    def shared_out(known):
+        weights, counts = belief.copy(), np.zeros((4, 3))
+        for h in range(4):
+            for i, label in enumerate(known):
+                weighted = centre[h] * proba[i] / source.prior
+                was = centre[h][first[i]] if first[i] >= 0 else weighted.sum()
+                now = centre[h][label] if label >= 0 else weighted.sum()
+                weights[h] *= now / was
+                counts[h] += np.eye(3)[label] if label >= 0 else weighted / weighted.sum()
+        return (weights / weights.sum())[:, None] * counts
+
+    np.testing.assert_allclose(found, shared_out(after) - shared_out(before), atol=1e-5)
