@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.rounds import Figure, figures
+from benchmarks.figure import Figure
+from benchmarks.rounds import figures
+from priorshift.compiled import available
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -38,13 +40,16 @@ def main(argv: list[str] | None = None) -> int:
 def _print(figure: Figure) -> None:
     subject, yardstick, ratio = figure.result
     target = "" if figure.target is None else f"<= {figure.target:g}"
-    times = f"{1e3 * subject:7.3f} ms {1e3 * yardstick:7.3f} ms"
+    times = f"{1e3 * subject:8.3f} ms {1e3 * yardstick:8.3f} ms"
     print(f"{figure.name:42} {figure.yardstick:26} {times} {ratio:6.2f}  {target}")
+    if figure.note:
+        print(f"  {figure.note}")
     sys.stdout.flush()
 
 
 def _machine() -> str:
-    return f"{platform.machine()}, {os.cpu_count()} cores, numpy {np.__version__}"
+    kernels = "compiled kernels" if available() else "NumPy kernels"
+    return f"{platform.machine()}, {os.cpu_count()} cores, numpy {np.__version__}, {kernels}"
 
 
 def _record(done: list[Figure]) -> dict[str, object]:
@@ -53,6 +58,7 @@ def _record(done: list[Figure]) -> dict[str, object]:
             "name": f.name,
             "yardstick": f.yardstick,
             "target": f.target,
+            "note": f.note,
             "ratio": round(f.result.ratio, 4),
             "seconds": f.result.subject,
             "yardstick_seconds": f.result.yardstick,

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import Ratio, compare
+from benchmarks.figure import Figure
+from benchmarks.speed import implicit_figures, loop_figure, sketch_figures, sweep_figure
+from benchmarks.timing import compare
 from benchmarks.trackers import tracker_rounds
-from priorshift.learners import ATLAS, UOGD, AtlasAda
+from priorshift.learners import ATLAS, UOGD
 from priorshift.model import LinearModel
 from priorshift.source import Batch, Source, build_source
-
-
-class Figure(NamedTuple):
-    """One line of the table."""
-
-    name: str
-    yardstick: str
-    target: float | None
-    result: Ratio
 
 
 def problem(rows: int, width: int, n_classes: int, seed: int = 0) -> tuple[Source, Batch]:
@@ -71,7 +64,7 @@ def warmed(learner: Any, source: Source, batch: Batch, rounds: int = 5) -> Any:
 def figures(seconds: float) -> Iterator[Figure]:
     """Measure everything, one figure after the other."""
     pool = tuple(0.1 * 2.0**i for i in range(8))
-    sizes = ((10_000, 12, 3, 3.0), (10_000, 512, 10, 1.4), (30_000, 22, 6, None))
+    sizes = ((10_000, 12, 3, 2.0), (10_000, 512, 10, 1.25), (30_000, 22, 6, 2.0))
     for rows, width, n_classes, target in sizes:
         source, batch = problem(rows, width, n_classes)
         atlas = ATLAS(steps=pool)
@@ -87,11 +80,9 @@ def figures(seconds: float) -> Iterator[Figure]:
     yield Figure(
         "ATLAS round, N = 8, 10000 x 12", "UOGD round", 4.0, compare(play, single, seconds)
     )
-    pool = tuple(0.025 * 2.0**i for i in range(12))
-    atlas, ada = ATLAS(steps=pool), AtlasAda(steps=pool, hint="okm")
-    play = one_round(ada, source, batch, warmed(ada, source, batch))
-    wide = one_round(atlas, source, batch, warmed(atlas, source, batch))
-    name = "ATLAS-ADA round, N = 12, OKM, 10000 x 12"
-    yield Figure(name, "ATLAS round of the same N", None, compare(play, wide, seconds))
+    yield from implicit_figures(seconds)
+    yield from sketch_figures(seconds)
     for line in tracker_rounds(seconds):
         yield Figure(*line)
+    yield loop_figure(seconds)
+    yield sweep_figure(seconds)

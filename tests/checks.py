@@ -44,6 +44,7 @@ def every_learner(sketched: bool = False) -> list[Any]:
                     found.append(pytest.param(kind(**given), id=label))
         if sketched and "sketch" in settings:
             found.append(pytest.param(kind(sketch=Blocks(size=60)), id=f"{name}-sketched"))
+            found.append(pytest.param(kind(sketch="coreset:60"), id=f"{name}-coreset"))
     found.append(
         pytest.param(LEARNERS["rogd"](gradient="smoothed", horizon=100), id="rogd-smoothed")
     )

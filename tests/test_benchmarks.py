@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from benchmarks import calibration, labels
 from benchmarks.__main__ import main
+from benchmarks.sketches import main as sketches
 from benchmarks.timing import compare
 from benchmarks.tracking import main as tracking
 
@@ -23,6 +24,16 @@ def test_the_table_has_every_figure(tmp_path: Path, capsys: pytest.CaptureFixtur
     for figure in record["figures"]:
         assert figure["ratio"] > 0
         assert figure["name"] in printed
+
+
+def test_sketches_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--rounds", "5", "--shifts", "squ", "--learners", "uogd", "--seeds", "1", "--size", "90"]
+    assert sketches(few) == 0
+    row = capsys.readouterr().out.splitlines()[-1].split()
+    assert row[:2] == ["uogd", "squ"]
+    assert row.count("(at") == 4
+    assert sketches(["--scale", "10001", "--seconds", "0", "--sketches", "coreset"]) == 0
+    assert "ratio" in capsys.readouterr().out
 
 
 def test_compare_takes_medians_of_turns() -> None:

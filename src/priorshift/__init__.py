@@ -37,7 +37,7 @@ from priorshift.learners import (
     WindowHedge,
 )
 from priorshift.priors import BBSE, MLLS, RLLS, ForeignEstimator
-from priorshift.risk import Blocks
+from priorshift.risk import Blocks, Coreset, Herding, sketch_error
 from priorshift.source import Batch, Source, build_source
 
 __version__ = "0.1.0"
@@ -58,11 +58,13 @@ __all__ = [
     "AtlasAda",
     "Batch",
     "Blocks",
+    "Coreset",
     "FileFormatError",
     "ForeignEstimator",
     "Forward",
     "Guard",
     "GuardReport",
+    "Herding",
     "Hint",
     "InputError",
     "InputTypeError",
@@ -89,4 +91,5 @@ __all__ = [
     "load",
     "mix_interval",
     "prior_interval",
+    "sketch_error",
 ]

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from priorshift.errors import InputError, InputTypeError
+from priorshift.rows import row_sums
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
 
@@ -136,13 +137,13 @@ def as_probabilities(P: FloatArray, where: str) -> FloatArray:
     >>> as_probabilities(np.array([[0.25, 0.75]]), "P").tolist()
     [[0.25, 0.75]]
     """
-    total = P.sum(axis=1)
-    bad = (P < -1e-6).any(axis=1) | (np.abs(total - 1.0) > 1e-3) | ~np.isfinite(total)
-    if bad.any():
+    total = row_sums(P)
+    if P.size and not (P.min() >= -1e-6 and np.abs(total - 1.0).max() <= 1e-3):
+        bad = (P < -1e-6).any(axis=1) | (np.abs(total - 1.0) > 1e-3) | ~np.isfinite(total)
         row = int(np.argmax(bad))
         raise InputError(
             f"{where}: row {row} is not a probability vector (smallest entry {P[row].min():.4g}, "
             f"sum {total[row]:.4g}): entries must be >= 0 and add up to 1"
         )
     P = np.maximum(P, 0.0)
-    return np.asarray(P / P.sum(axis=1, keepdims=True))
+    return np.asarray(P / row_sums(P)[:, None])

@@ -19,6 +19,7 @@ from priorshift.known_labels import known_classes
 from priorshift.learners import Learner, as_learner
 from priorshift.learners.base import own_calibration, round_cost
 from priorshift.learners.late import Remembered, check_key, find, merged, remembered_batch
+from priorshift.risk.sketches.named import from_setting, sketch_setting
 from priorshift.shifts import check_integer
 from priorshift.source import Batch, build_source
 from priorshift.state import Saved, decode_recipe, encode_recipe, load_parts, save_parts
@@ -67,6 +68,9 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     on_alarm : {"warn", "fall-back", "ignore"}
         At the guard's alarm warn once; or also predict with your model as it is from then on; or
         only keep it in ``guard_report_``.
+    sketch : str or Sketch, optional
+        Keep a sketch of the hold-out's features in their place, such as "coreset:1000": less memory
+        and less to read each round.
     label_memory : int
         How many batches that got a ``batch_id`` are remembered, for labels that come late.
 
@@ -113,6 +117,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         calibration: Any = None,
         guard: Any = None,
         on_alarm: str = "warn",
+        sketch: Any = None,
         label_memory: int = 100,
     ) -> None:
         self.estimator = estimator
@@ -127,6 +132,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.calibration = calibration
         self.guard = guard
         self.on_alarm = on_alarm
+        self.sketch = sketch
         self.label_memory = label_memory
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -167,6 +173,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             cv=self.cv,
             random_state=self.random_state,
             calibration=own_calibration(learner) if self.calibration is None else self.calibration,
+            sketch=self.sketch,
         )
         self._look_at_confusion(source, learner)
         self._look_at_scales(source, learner)
@@ -249,7 +256,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """Learn from a batch that has been read."""
         if any(record.key == key for record in self.memory_):
             raise InputError(f"batch_id={key!r} names a batch that is remembered: give another")
-        with threads_for(round_cost(self.source_, self.state_)):
+        with threads_for(round_cost(self.source_, self.state_, self.learner_)):
             state = self.learner_.adapt(self.source_, self.state_, batch)
         memory = self.memory_
         if key is not None and self.label_memory:
@@ -374,6 +381,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             "random_state": self.random_state,
             "diameter": self.diameter,
             "calibration": encode_recipe(self.calibration),
+            "sketch": sketch_setting(self.sketch),
             "on_alarm": self.on_alarm,
             "label_memory": self.label_memory,
             "n_features_in": getattr(self, "n_features_in_", None),
@@ -457,6 +465,7 @@ def load(
         loss=source.loss.name,
         **{name: saved.extra[name] for name in ("cv", "random_state", "diameter")},
         calibration=decode_recipe(saved.extra.get("calibration")),
+        sketch=from_setting(saved.extra.get("sketch")),
         guard=saved.guard,
         on_alarm=check_on_alarm(saved.extra.get("on_alarm", "warn")),
         label_memory=int(saved.extra.get("label_memory", 100)),

@@ -12,6 +12,7 @@ import numpy as np
 from priorshift.errors import InputError
 from priorshift.learners import Learner
 from priorshift.learners.base import round_cost
+from priorshift.learners.walk import can_walk, walk
 from priorshift.risk import RiskData, class_risks
 from priorshift.shifts import total_variation
 from priorshift.source import Batch, Source
@@ -156,7 +157,7 @@ def evaluate(
     state = learner.start(source)
     tracks = _tracks(learner, source, state, stream, track_weights, risk)
     fix_errors, oracle_errors, floor_errors = np.empty((3, len(stream)))
-    with threads_for(round_cost(source, state)):
+    with threads_for(round_cost(source, state, learner)):
         for chunk in stream.chunks():
             batch = source.read(chunk.X)
             rows = slice(chunk.first, chunk.first + chunk.rounds)
@@ -216,6 +217,14 @@ def _walk(
 ) -> Any:
     """Go through the rounds of a chunk; only the learner's own steps are on the clock."""
     size = len(chunk.y) // chunk.rounds
+    if tracks.weights is None and risk is None and can_walk(learner, source, state):
+        began = time.perf_counter()
+        walked = walk(learner, source, state, batch, chunk.rounds, protocol == "adapt-first")
+        tracks.seconds += time.perf_counter() - began
+        rounds = slice(chunk.first, chunk.first + chunk.rounds)
+        tracks.priors[rounds] = walked.priors
+        tracks.errors[rounds] = _per_round(walked.labels != chunk.y, chunk)
+        return walked.state
     for i in range(chunk.rounds):
         rows = slice(i * size, (i + 1) * size)
         t = chunk.first + i

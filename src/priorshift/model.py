@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift.checks import as_matrix, as_probabilities, class_indices, is_frame
 from priorshift.errors import InputError, InputTypeError
+from priorshift.rows import row_softmax
 from priorshift.typing import AnyArray, FloatArray
 
 
@@ -81,7 +82,7 @@ class LinearModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Softmax of the linear scores."""
-        return np.asarray(softmax(as_matrix(X, self.coef_.shape[1]) @ self.coef_.T, axis=1))
+        return np.asarray(row_softmax(as_matrix(X, self.coef_.shape[1]) @ self.coef_.T))
 
     def predict(self, X: Any) -> AnyArray:
         """Return the most probable class of each row."""
@@ -138,7 +139,7 @@ class Model:
             if scores.ndim == 1:
                 proba = np.column_stack([expit(-scores), expit(scores)])
                 return self._align(proba, "decision_function")
-            return self._align(softmax(scores, axis=1), "decision_function")
+            return self._align(row_softmax(scores), "decision_function")
         predicted = np.asarray(estimator.predict(X))
         hot = np.zeros((len(predicted), len(self.classes)))
         where = f"{type(estimator).__name__}.predict"

@@ -26,7 +26,16 @@ from priorshift.errors import InputError, SourceError
 from priorshift.features import FeatureMap
 from priorshift.head import fit_head, linear_weights
 from priorshift.model import Model, check_estimator_object, is_fitted
-from priorshift.risk import Loss, RiskData, loss_by_name, norms, project_ball
+from priorshift.risk import (
+    Blocks,
+    Loss,
+    RiskData,
+    Sketch,
+    as_sketch,
+    loss_by_name,
+    norms,
+    project_ball,
+)
 from priorshift.typing import AnyArray, Float32Array, FloatArray, IntArray
 
 
@@ -84,7 +93,7 @@ class Source:
         f0's honest probabilities on the hold-out, and its classes, rows sorted by class. With a
         calibration, calibrated: each row by a map that was fitted on other rows.
     risk : RiskData
-        Class-wise features of the hold-out.
+        Class-wise features of the hold-out, or of the sketch that has replaced them.
     head : (K, d) float32 array
         Linear model that UOGD and ATLAS start from.
     diameter, gradient_bound, loss_bound : float
@@ -118,6 +127,8 @@ class Source:
     def __post_init__(self) -> None:
         for array in (self.prior, self.proba, self.labels, self.head, self.risk.XT):
             array.setflags(write=False)  # states may share them, and many streams do
+        if self.risk.weights is not None:
+            self.risk.weights.setflags(write=False)
 
     @property
     def classes(self) -> AnyArray:
@@ -129,10 +140,42 @@ class Source:
         """K."""
         return len(self.model.classes)
 
-    @property
+    @cached_property
     def counts(self) -> IntArray:
         """Hold-out rows of each class."""
-        return self.risk.counts
+        return np.bincount(self.labels, minlength=self.n_classes)
+
+    def sketched(self, sketch: str | Sketch) -> Source:
+        """Return a source that keeps a sketch in the place of the hold-out's features.
+
+        Memory falls in proportion. All else, f0's probabilities on the hold-out and the constants
+        of the theorems included, stays that of the whole hold-out. ``Blocks`` needs every row: it
+        keeps them in the order that its blocks are cut from, without a second copy.
+
+        Parameters
+        ----------
+        sketch : str or Sketch
+            "coreset:1000", "herding:1000", "blocks:1000", or an object.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+        >>> y = (X[:, 0] > 0).astype(int)
+        >>> source = build_source(LogisticRegression().fit(X, y), X, y)
+        >>> small = source.sketched("coreset:100")
+        >>> small.risk.XT.shape, small.counts.tolist() == source.counts.tolist()
+        ((3, 100), True)
+        """
+        sketch = as_sketch(sketch)
+        if isinstance(sketch, Blocks):
+            return replace(self, risk=sketch.shuffled(self.risk))
+        if not sketch.fixed:
+            raise InputError(
+                f"{sketch!r} is another one each round and cannot replace the hold-out: give it to "
+                "the learner, ATLAS(sketch=...)"
+            )
+        return replace(self, risk=sketch.at(self.risk, 0))
 
     @cached_property
     def confusion(self) -> FloatArray:
@@ -144,7 +187,8 @@ class Source:
     @cached_property
     def soft_confusion(self) -> FloatArray:
         """Column j is the mean of f0's probability vector over class j."""
-        sums = np.add.reduceat(self.proba, self.risk.offsets[:-1], axis=0)
+        starts = np.cumsum(self.counts) - self.counts
+        sums = np.add.reduceat(self.proba, starts, axis=0)
         return (sums / self.counts[:, None]).T
 
     @cached_property
@@ -240,6 +284,7 @@ def build_source(
     cv: int = 5,
     random_state: int = 0,
     calibration: str | Calibration | None = None,
+    sketch: str | Sketch | None = None,
 ) -> Source:
     """Run the offline stage.
 
@@ -270,6 +315,8 @@ def build_source(
     calibration : str or Calibration, optional
         How f0's probabilities are calibrated on the hold-out: "none", "temperature",
         "bias-temperature", "vector", "matrix", "isotonic", "auto", or a recipe with settings.
+    sketch : str or Sketch, optional
+        Keep a sketch of the features in their place, such as "coreset:1000".
 
     Examples
     --------
@@ -284,6 +331,8 @@ def build_source(
     """
     check_estimator_object(estimator)
     recipe = as_calibration(calibration)
+    if sketch is not None:
+        as_sketch(sketch)
     feature_map = FeatureMap(features, intercept)
     matrix = feature_map(X0)
     n_features = matrix.shape[1] - intercept if features is None else -1
@@ -316,7 +365,8 @@ def build_source(
         n_features=n_features,
         honest=honest,
     )
-    return source.calibrated(recipe, cv=cv, random_state=random_state)
+    source = source.calibrated(recipe, cv=cv, random_state=random_state)
+    return source if sketch is None else source.sketched(sketch)
 
 
 def _check_classes(fitted: Any | None, labels: AnyArray) -> AnyArray:

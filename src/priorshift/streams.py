@@ -205,8 +205,12 @@ class GaussianWorld:
         # Independent features need no matrix product, and then each row's bits do not depend on
         # how many rows are drawn with it.
         independent = np.count_nonzero(self._factor) == np.count_nonzero(scale)
-        noise = noise * scale if independent else noise @ self._factor.T
-        return self.centres[labels] + noise
+        if independent:
+            noise *= scale
+        else:
+            noise = noise @ self._factor.T
+        noise += self.centres[labels]
+        return noise
 
     def log_densities(self, X: ArrayLike) -> FloatArray:
         """Return ``log p(x | y)`` of each row under each class, shape (n, K).
@@ -222,9 +226,11 @@ class GaussianWorld:
         size = self.centres.shape[1]
         if rows.ndim != 2 or rows.shape[1] != size:
             raise InputError(f"X has shape {rows.shape}; this world's rows have {size} features")
-        white = solve_triangular(self._factor, rows.T, lower=True).T
-        white_centres = solve_triangular(self._factor, self.centres.T, lower=True).T
-        gaps = np.stack([((white - centre) ** 2).sum(axis=1) for centre in white_centres], axis=1)
+        middle = self.centres.mean(axis=0)  # near the origin the squares lose no digits
+        whitener = solve_triangular(self._factor, np.eye(size), lower=True).T
+        white, centres = (rows - middle) @ whitener, (self.centres - middle) @ whitener
+        gaps = np.einsum("nd,nd->n", white, white)[:, None] - 2.0 * (white @ centres.T)
+        gaps += np.einsum("kd,kd->k", centres, centres)
         constant = size * np.log(2 * np.pi) + 2 * np.log(np.diag(self._factor)).sum()
         densities: FloatArray = -0.5 * (gaps + constant)
         return densities

@@ -57,6 +57,14 @@ def test_a_block_is_the_risk_of_its_own_rows(data: RiskData) -> None:
     assert rewritten_risk(piece, Softmax(), W, mix).value[0] == pytest.approx(expected, rel=1e-5)
 
 
+def test_blocks_lie_in_memory_as_the_kernels_want_them(data: RiskData) -> None:
+    piece = Blocks(size=100).at(data, 1)
+    assert piece.XT.flags.c_contiguous
+    plain = RiskData(piece.XT, piece.offsets)
+    np.testing.assert_allclose(piece.means, plain.means, rtol=1e-6)
+    assert piece.largest_norm == data.largest_norm
+
+
 def test_one_block_is_the_whole_set(data: RiskData) -> None:
     W = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
     mix = np.array([0.2, 0.5, 0.3])

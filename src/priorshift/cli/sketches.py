@@ -8,12 +8,7 @@ from typing import Any
 
 from priorshift.errors import InputError
 from priorshift.learners import LEARNERS
-from priorshift.risk import Blocks
-
-# A sketch that takes a size needs a line here, and nothing else.
-SKETCHES: dict[str, Any] = {
-    "blocks": Blocks,
-}
+from priorshift.risk import SKETCHES
 
 
 def parse_sketch(text: str) -> Any:
@@ -27,7 +22,7 @@ def parse_sketch(text: str) -> Any:
     Traceback (most recent call last):
     ...
     priorshift.errors.InputError: no sketch is called 'blobs'; give NAME:SIZE, with one of the \
-names blocks
+names blocks, coreset, herding
     """
     name, _, size = text.partition(":")
     if name not in SKETCHES:

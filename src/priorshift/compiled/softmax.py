@@ -32,8 +32,8 @@ def softmax_pass(
 ) -> None:
     """Add ``w_s log(1 + sum exp)`` to ``value`` (N,), and ``w_s p_s x_s`` to ``moments`` (R, d).
 
-    The sums run over the samples ``first:last``. ``X`` (d, n) and ``weights`` (n,) are float32;
-    with ``safe`` no logit can overflow ``exp``.
+    The sums run over the samples ``first:last`` of ``X`` (d, n), which have the ``weights``; both
+    are float32. With ``safe`` no logit can overflow ``exp``.
     """
     rows = D.shape[0]
     size = max(64, min(512, _BLOCK_FLOATS // rows // 16 * 16))
@@ -43,7 +43,7 @@ def softmax_pass(
     while a < last:
         m = min(size, last - a)
         logits(D, X, a, m, Z)
-        weigh(Z, n_learners, weights[a : a + m], m, safe, top, total, value)
+        weigh(Z, n_learners, weights[a - first : a - first + m], m, safe, top, total, value)
         _add_moments(Z, 0, X, a, m, moments)
         a += m
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from priorshift.compiled._njit import exact
+from priorshift.compiled.maths import dot
 from priorshift.compiled.softmax import softmax_pass
 
 _f = np.float32
@@ -42,7 +43,9 @@ def softmax_risk(
     safe = differences(W, D) * largest_norm < 60.0
     value = np.zeros(n_learners)
     moments = np.zeros((rows, width), np.float32)
-    weights = np.empty(X.shape[1], np.float32)
+    # Columns are counted from the first that is read: a block may lie anywhere in X.
+    begin = offsets[0]
+    weights = np.empty(offsets[n_classes] - begin, np.float32)
     first = 0
     while first < n_classes:
         if mix[first] == 0.0:
@@ -52,10 +55,10 @@ def softmax_risk(
         while last < n_classes and mix[last] != 0.0:
             weight = _f(mix[last])
             for s in range(offsets[last], offsets[last + 1]):
-                weights[s] = weight * shares[s]
+                weights[s - begin] = weight * shares[s]
             last += 1
         a, b = offsets[first], offsets[last]
-        softmax_pass(X, weights, a, b, D, n_learners, safe, value, moments)
+        softmax_pass(X, weights[a - begin : b - begin], a, b, D, n_learners, safe, value, moments)
         first = last
     gradient = np.empty((n_learners, n_classes, width), np.float32)
     _assemble(moments, means, mix, W, gradient, value)
@@ -129,14 +132,12 @@ def linear_proba(W: Any, features: Any) -> Any:
     n, width = features.shape
     n_classes = W.shape[0]
     proba = np.empty((n, n_classes))
+    wide = W.astype(np.float64)
     for s in range(n):
         top = -np.inf
         for k in range(n_classes):
-            score = 0.0
-            for j in range(width):
-                score += np.float64(W[k, j]) * features[s, j]
-            proba[s, k] = score
-            top = max(top, score)
+            proba[s, k] = dot(wide[k], features[s], width)
+            top = max(top, proba[s, k])
         total = 0.0
         for k in range(n_classes):
             proba[s, k] = np.exp(proba[s, k] - top)
@@ -147,8 +148,8 @@ def linear_proba(W: Any, features: Any) -> Any:
 
 
 @exact
-def mean_proba(scores: Any, rate: float, W: Any, features: Any) -> Any:
-    """Probabilities of the mean model under Hedge's weights (Algorithm 2, lines 4 and 5)."""
+def hedged_model(scores: Any, rate: float, W: Any) -> Any:
+    """The mean model (K, d) under Hedge's weights (Algorithm 2, lines 4 and 5)."""
     n_learners, n_classes, width = W.shape
     least = scores[0]
     for i in range(1, n_learners):
@@ -164,4 +165,10 @@ def mean_proba(scores: Any, rate: float, W: Any, features: Any) -> Any:
         for k in range(n_classes):
             for j in range(width):
                 model[k, j] += weight * W[i, k, j]
-    return linear_proba(model, features)
+    return model
+
+
+@exact
+def mean_proba(scores: Any, rate: float, W: Any, features: Any) -> Any:
+    """Probabilities of the mean model under Hedge's weights."""
+    return linear_proba(hedged_model(scores, rate, W), features)

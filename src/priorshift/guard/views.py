@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.decomposition import PCA
 
+from priorshift.errors import SourceError
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -161,6 +162,11 @@ class Views:
     @classmethod
     def of(cls, source: Source) -> tuple[Views, FloatArray]:
         """Fit to a source; also return the views of its hold-out, each row by a fold without it."""
+        if source.risk.weights is not None:
+            raise SourceError(
+                "the guard needs every row of the hold-out, and a sketch has replaced them: give "
+                "the sketch to the learner, such as ATLAS(sketch='coreset:1000')"
+            )
         rows = np.asarray(source.risk.XT.T, dtype=np.float64)
         rows = rows[:, : rows.shape[1] - bool(source.features.intercept)]
         if rows.shape[1] == 0:

@@ -19,14 +19,14 @@ from scipy.special import softmax
 
 from priorshift import compiled
 from priorshift.calibration import Calibration
-from priorshift.errors import InputError, InputTypeError
+from priorshift.errors import InputError
 from priorshift.priors import (
     PriorEstimator,
     as_estimator,
     estimate_with_labels,
     project_simplex,
 )
-from priorshift.risk import Blocks, RiskData
+from priorshift.risk import RiskData, Sketch, as_sketch
 from priorshift.shifts import check_integer
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
@@ -85,8 +85,10 @@ class Settings:
         and ATLAS-ADA negative entries are clipped to 0 without renormalising.
     gradient_bound : float, optional
         G, in the place of the bound that the source computes from its data.
-    sketch : Blocks, optional
-        Read a block of the offline set each round in the place of all of it.
+    sketch : str or Sketch, optional
+        What to read of the offline set each round in the place of all of it: "blocks:1000",
+        "coreset:1000", "herding:1000", or an object such as ``Coreset(size=1000)``. Where the
+        offline set need not be kept at all, see ``Source.sketched``.
 
     Examples
     --------
@@ -99,7 +101,7 @@ class Settings:
     estimator: str | PriorEstimator = "bbse"
     prior_form: str | None = None
     gradient_bound: float | None = None
-    sketch: Blocks | None = None
+    sketch: str | Sketch | None = None
     paper_form: ClassVar[str] = "clipped"
 
     def __post_init__(self) -> None:
@@ -111,8 +113,8 @@ class Settings:
         found = as_estimator(self.estimator)
         if not isinstance(self.estimator, str):
             object.__setattr__(self, "estimator", found)  # a foreign quantifier is wrapped
-        if self.sketch is not None and not isinstance(self.sketch, Blocks):
-            raise InputTypeError(f"sketch is {self.sketch!r}: pass Blocks(size=...)")
+        if self.sketch is not None:
+            as_sketch(self.sketch)
 
     @property
     def form(self) -> str:
@@ -141,7 +143,7 @@ class Settings:
 
     def risk_data(self, source: Source, t: int) -> RiskData:
         """The offline set, or what the sketch shows of it in round t."""
-        return source.risk if self.sketch is None else self.sketch.at(source.risk, t)
+        return source.risk if self.sketch is None else as_sketch(self.sketch).at(source.risk, t)
 
     def paper_rate(self, source: Source, t: int) -> float:
         r"""Hedge's rate in the paper's experiments: :math:`\min(1, 1 / (G \Gamma \sqrt t))`."""
@@ -188,8 +190,8 @@ def own_calibration(learner: Any) -> str | Calibration:
     return "none" if own is None else own
 
 
-def round_cost(source: Source, state: Any) -> int:
-    """Multiplications of one of a round's products over the offline set.
+def round_cost(source: Source, state: Any, learner: Any = None) -> int:
+    """Multiplications of one of a round's products over what the learner reads of the offline set.
 
     Examples
     --------
@@ -199,7 +201,11 @@ def round_cost(source: Source, state: Any) -> int:
     4800
     """
     models = getattr(state, "W", None)
-    return int(source.risk.XT.size) * (1 if models is None else len(models) * models.shape[1])
+    width, rows = source.risk.XT.shape
+    sketch = getattr(learner, "sketch", None)
+    if sketch is not None:
+        rows = min(rows, as_sketch(sketch).size)
+    return int(width * rows) * (1 if models is None else len(models) * models.shape[1])
 
 
 def positive_sigma(source: Source) -> float:

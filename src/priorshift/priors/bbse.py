@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from priorshift import compiled
 from priorshift.confusion import warn_if_weak
 from priorshift.priors._moments import mean_covariance, prediction_mean
 from priorshift.priors.base import PriorEstimate
@@ -66,7 +69,13 @@ class BBSE:
 
     def raw(self, source: Source, batch: Batch) -> FloatArray:
         """Return the (K,) estimate; entries may be negative, and they sum to one."""
-        return self._inverse(source) @ prediction_mean(batch, self.soft)
+        inverse = self._inverse(source)
+        if not self.soft and len(batch.proba) and compiled.available():
+            from priorshift.compiled.walk import hard_mix
+
+            proba = np.ascontiguousarray(batch.proba)
+            return np.asarray(hard_mix(proba, 0, len(proba), inverse, False))
+        return inverse @ prediction_mean(batch, self.soft)
 
     def check(self, source: Source) -> None:
         """Refuse a source whose confusion matrix has no inverse; warn if it hardly has one."""

@@ -5,19 +5,35 @@ from priorshift.risk.data import RiskData
 from priorshift.risk.implicit import ImplicitResult, ImplicitSolver
 from priorshift.risk.kernel import RiskValue, class_risks, rewritten_risk
 from priorshift.risk.losses import Hinge, Loss, SmoothedHinge, Softmax, loss_by_name
-from priorshift.risk.sketch import Blocks
+from priorshift.risk.sketches import (
+    SKETCHES,
+    Blocks,
+    Coreset,
+    Herding,
+    Sketch,
+    SketchError,
+    as_sketch,
+    sketch_by_name,
+    sketch_error,
+)
 from priorshift.risk.step import descend, gradient_step
 
 __all__ = [
+    "SKETCHES",
     "Blocks",
+    "Coreset",
+    "Herding",
     "Hinge",
     "ImplicitResult",
     "ImplicitSolver",
     "Loss",
     "RiskData",
     "RiskValue",
+    "Sketch",
+    "SketchError",
     "SmoothedHinge",
     "Softmax",
+    "as_sketch",
     "class_risks",
     "descend",
     "gradient_step",
@@ -25,4 +41,6 @@ __all__ = [
     "norms",
     "project_ball",
     "rewritten_risk",
+    "sketch_by_name",
+    "sketch_error",
 ]

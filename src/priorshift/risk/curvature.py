@@ -16,8 +16,7 @@ from priorshift.typing import Float32Array, FloatArray
 def hessian(part: CurvatureData, loss: Loss, W: Float32Array, mix: FloatArray) -> FloatArray:
     """Hessians (N, K d, K d) of the risk under ``mix`` at ``W`` (N, K, d), one a base learner."""
     n_learners, n_classes, width = W.shape
-    counts = np.diff(part.offsets)
-    weights = np.repeat((mix / counts).astype(np.float32), counts) * np.float32(2 * loss.curvature)
+    weights = part.sample_weights(mix) * np.float32(2 * loss.curvature)
     P = (W.reshape(-1, width) @ part.XT).reshape(n_learners, n_classes, -1)
     if loss.needs_label:
         for label, (a, b) in enumerate(zip(part.offsets[:-1], part.offsets[1:], strict=True)):

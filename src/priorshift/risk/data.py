@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,7 +26,14 @@ class RiskData:
     offsets : (K + 1,) array
         Class ``k`` holds the columns ``offsets[k]:offsets[k + 1]``.
     whole : RiskData, optional
-        The set that this one is a sketch of; its norms and curvature serve the sketch too.
+        The set that this one is a block of; its norms and curvature serve the block too.
+    weights : (n,) float32 array, optional
+        Share of each sample in its class's risk: not negative, adding up to one within each class.
+        None is the plain mean.
+    reach : float, optional
+        ``max ||x||_2`` of the set that this one stands for, where that is not kept.
+    shuffled : bool
+        The columns of each class are in random order: ``Blocks`` cuts them as they lie.
 
     Examples
     --------
@@ -38,6 +46,13 @@ class RiskData:
     XT: Float32Array
     offsets: IntArray
     whole: RiskData | None = None
+    weights: Float32Array | None = None
+    reach: float | None = None
+    shuffled: bool = False
+
+    def __post_init__(self) -> None:
+        # Another layout would be read by other compiled code, with other last bits.
+        object.__setattr__(self, "XT", np.ascontiguousarray(self.XT))
 
     @classmethod
     def of(cls, features: FloatArray, labels: IntArray, n_classes: int) -> RiskData:
@@ -67,9 +82,16 @@ class RiskData:
     @cached_property
     def means(self) -> FloatArray:
         """Mean feature vector of each class (K, d): the linear part of every class-wise risk."""
+        if self.weights is not None:
+            return np.array([self.XT[:, a:b] @ w for a, b, w in self._pieces(self.weights)])
         sums = np.add.reduceat(self.XT, self.offsets[:-1], axis=1, dtype=np.float64)
         means: FloatArray = np.ascontiguousarray((sums / self.counts).T)
         return means
+
+    def _pieces(self, weights: Float32Array) -> Iterator[tuple[int, int, FloatArray]]:
+        """First and last column of each class, and its rows' weights in float64."""
+        for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True):
+            yield a, b, weights[a:b].astype(np.float64)
 
     @cached_property
     def sketches(self) -> dict[object, object]:
@@ -85,6 +107,8 @@ class RiskData:
     @cached_property
     def largest_norm(self) -> float:
         """``max ||x||_2`` over the offline set."""
+        if self.reach is not None:
+            return self.reach
         if self.whole is not None:
             return self.whole.largest_norm
         return float(np.sqrt(self.squares.max()))
@@ -101,8 +125,11 @@ class RiskData:
         """Largest eigenvalue of the second moment of each class (K,)."""
         if self.whole is not None:
             return self.whole.moments
+        if self.weights is not None:
+            roots = (self.XT[:, a:b] * np.sqrt(w) for a, b, w in self._pieces(self.weights))
+            return np.array([_largest_eigenvalue(rows) for rows in roots])
         pieces = zip(self.offsets[:-1], self.offsets[1:], strict=True)
-        return np.array([_largest_eigenvalue(self.XT[:, a:b]) for a, b in pieces])
+        return np.array([_largest_eigenvalue(self.XT[:, a:b]) / (b - a) for a, b in pieces])
 
     @cached_property
     def part(self) -> CurvatureData:
@@ -120,10 +147,17 @@ class RiskData:
     @cached_property
     def shares(self) -> Float32Array:
         """Each sample's share of its class (n,): they add up to one in every class."""
+        if self.weights is not None:
+            return self.weights.copy()  # writable, as the others: one compiled kernel serves both
         return np.repeat((1.0 / self.counts).astype(np.float32), self.counts)
 
     def sample_weights(self, mix: FloatArray) -> Float32Array:
-        """Spread class weights over the samples: ``mix_k / |S_0^k|`` for each row of class k."""
+        """Spread class weights over the samples: ``mix_k / |S_0^k|`` for each row of class k.
+
+        With weights of their own, ``mix_k`` times those.
+        """
+        if self.weights is not None:
+            return np.repeat(mix.astype(np.float32), self.counts) * self.weights
         return np.repeat((mix / self.counts).astype(np.float32), self.counts)
 
 
@@ -145,18 +179,13 @@ class CurvatureData:
 
     XT: Float32Array
     offsets: IntArray
+    shares: Float32Array
 
     @cached_property
     def products(self) -> Float32Array:
         """Products of every pair of features (d (d + 1) / 2, m), upper triangle."""
         upper, lower = np.triu_indices(self.XT.shape[0])
         return np.asarray(self.XT[upper] * self.XT[lower])
-
-    @cached_property
-    def shares(self) -> Float32Array:
-        """Each sample's share of its class (m,)."""
-        counts = np.diff(self.offsets)
-        return np.repeat((1.0 / counts).astype(np.float32), counts)
 
     @classmethod
     def of(cls, data: RiskData, size: int) -> CurvatureData:
@@ -167,9 +196,18 @@ class CurvatureData:
             taken = max(min(16, b - a), int(np.ceil(share * (b - a))))
             columns.append(np.linspace(a, b, taken, endpoint=False).astype(np.intp))
         offsets = np.cumsum([0, *map(len, columns)]).astype(np.intp)
-        return cls(np.ascontiguousarray(data.XT[:, np.concatenate(columns)]), offsets)
+        taken_columns = np.concatenate(columns)
+        shares = data.shares[taken_columns]
+        totals = np.add.reduceat(shares, offsets[:-1])
+        XT = np.ascontiguousarray(data.XT[:, taken_columns])
+        return cls(XT, offsets, shares / np.repeat(totals, np.diff(offsets)))
+
+    def sample_weights(self, mix: FloatArray) -> Float32Array:
+        """Spread class weights over the samples of the part."""
+        return np.repeat(mix.astype(np.float32), np.diff(self.offsets)) * self.shares
 
 
-def _largest_eigenvalue(XT: Float32Array) -> float:
-    moment = (XT @ XT.T).astype(np.float64) / XT.shape[1]
+def _largest_eigenvalue(XT: FloatArray | Float32Array) -> float:
+    """Largest eigenvalue of ``XT XT'``, from above."""
+    moment = (XT @ XT.T).astype(np.float64)
     return 1.0001 * float(np.linalg.eigvalsh(moment)[-1])  # above the float32 rounding

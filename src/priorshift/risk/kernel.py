@@ -179,16 +179,16 @@ def _labelled_pass(
     flat = W.reshape(n_learners * n_classes, width)
     value = np.zeros(n_learners)
     gradient = np.zeros((n_learners * n_classes, width), np.float32)
+    weights = data.sample_weights(mix)
     for label, (start, stop) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
-        weight = np.float32(mix[label] / (stop - start))
-        if weight == 0.0:
+        if mix[label] == 0.0:
             continue
         for a, b in _blocks(int(start), int(stop), len(flat)):
             X = data.XT[:, a:b]
             logits = (flat @ X).reshape(n_learners, n_classes, b - a)
-            potential = loss.potential(logits, label)
-            value += float(weight) * potential.sum(axis=1, dtype=np.float64)
-            gradient += weight * (logits.reshape(len(flat), b - a) @ X.T)
+            value += loss.potential(logits, label) @ weights[a:b].astype(np.float64)
+            logits *= weights[a:b]
+            gradient += logits.reshape(len(flat), b - a) @ X.T
     return value, gradient.reshape(W.shape)
 
 
@@ -205,9 +205,13 @@ def class_risks(data: RiskData, loss: Loss, W: Float32Array) -> FloatArray:
     n_learners, n_classes, width = W.shape
     flat = W.reshape(n_learners * n_classes, width)
     risks = np.asarray(-np.einsum("nkd,kd->nk", W, data.means))
+    weights = data.weights
     for label, (start, stop) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
         for a, b in _blocks(int(start), int(stop), len(flat)):
             logits = (flat @ data.XT[:, a:b]).reshape(n_learners, n_classes, b - a)
             potential = loss.potential(logits, label)
-            risks[:, label] += potential.sum(axis=1, dtype=np.float64) / (stop - start)
+            if weights is None:
+                risks[:, label] += potential.sum(axis=1, dtype=np.float64) / (stop - start)
+            else:
+                risks[:, label] += potential @ weights[a:b].astype(np.float64)
     return risks

@@ -11,7 +11,7 @@ from priorshift.hints import HINTS, Hint
 from priorshift.learners import LEARNERS
 from priorshift.model import LinearModel, ProbabilityModel, log_probabilities
 from priorshift.priors import BBSE, MLLS, RLLS, ForeignEstimator
-from priorshift.risk import Blocks, ImplicitSolver
+from priorshift.risk import SKETCHES, ImplicitSolver
 
 # A class goes into a file and comes out of it by this list only.
 OWN: dict[str, Any] = {
@@ -25,7 +25,7 @@ OWN: dict[str, Any] = {
     "prior/mlls": MLLS,
     "prior/foreign": ForeignEstimator,
     "solver/implicit": ImplicitSolver,
-    "sketch/blocks": Blocks,
+    **{f"sketch/{name}": kind for name, kind in SKETCHES.items()},
     "guard/guard": Guard,
     "model/linear": LinearModel,
     "model/probability": ProbabilityModel,

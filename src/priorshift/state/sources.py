@@ -43,6 +43,9 @@ def encode_source(source: Source, parts: Parts) -> dict[str, Any]:
         "labels": source.labels,
         "XT": source.risk.XT,
         "offsets": source.risk.offsets,
+        "weights": source.risk.weights,
+        "reach": source.risk.reach,
+        "shuffled": source.risk.shuffled,
         "head": source.head,
         "diameter": source.diameter,
         "n_features": source.n_features,
@@ -89,7 +92,13 @@ not hold it: pass that object, load(path, estimator=...)
         model=Model(model, plain.pop("classes")),
         features=FeatureMap(feature_map, plain.pop("intercept")),
         loss=loss_by_name(plain.pop("loss")),
-        risk=RiskData(plain.pop("XT"), plain.pop("offsets")),
+        risk=RiskData(
+            plain.pop("XT"),
+            plain.pop("offsets"),
+            weights=plain.pop("weights", None),
+            reach=plain.pop("reach", None),
+            shuffled=plain.pop("shuffled", False),
+        ),
         **plain,
     )
     check_source(source)
@@ -112,7 +121,9 @@ def check_source(source: Source) -> None:
     priorshift.errors.FileFormatError: source.prior is an array of float64 with shape (3,), \
 an array of float64 with shape (2,) is needed
     """
-    d, n = source.risk.XT.shape
+    d, m = source.risk.XT.shape
+    weights = source.risk.weights
+    n = m if weights is None else len(source.labels)
     K = len(source.classes)
     if source.calibration is not None:
         _check_calibration(source.calibration, K)
@@ -120,14 +131,20 @@ an array of float64 with shape (2,) is needed
         ("prior", source.prior, np.float64, (K,)),
         ("proba", source.proba, np.float64, (n, K)),
         ("labels", source.labels, np.intp, (n,)),
-        ("risk.XT", source.risk.XT, np.float32, (d, n)),
+        ("risk.XT", source.risk.XT, np.float32, (d, m)),
         ("risk.offsets", source.risk.offsets, np.intp, (K + 1,)),
         ("head", source.head, np.float32, (K, d)),
     ]
+    if weights is not None:
+        needed.append(("risk.weights", weights, np.float32, (m,)))
     for name, array, dtype, shape in needed:
         wanted = kind(np.broadcast_to(dtype(0), shape))
         if kind(array) != wanted:
             raise FileFormatError(f"source.{name} is {kind(array)}, {wanted} is needed")
+    if weights is not None:
+        sums = np.add.reduceat(weights, source.risk.offsets[:-1], dtype=np.float64)
+        if not (weights >= 0).all() or not np.allclose(sums, 1.0, atol=1e-4):
+            raise FileFormatError("source.risk.weights do not add up to one within each class")
 
 
 def _check_calibration(fitted: Any, n_classes: int) -> None:

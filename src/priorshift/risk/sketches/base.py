@@ -1,0 +1,177 @@
+"""What a sketch is, and how a fixed one is put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from numbers import Integral
+from typing import ClassVar, NamedTuple, Protocol, cast
+
+import numpy as np
+
+from priorshift.errors import InputError, InputTypeError
+from priorshift.risk.data import RiskData
+from priorshift.typing import Float32Array, FloatArray, IntArray
+
+
+class Sketch(Protocol):
+    """Less to read each round in the place of the offline set.
+
+    ``fixed`` sketches show the same rows in every round, and can replace the set.
+    """
+
+    name: ClassVar[str]
+    fixed: ClassVar[bool]
+
+    @property
+    def size(self) -> int:
+        """Rows that a round reads, about."""
+        ...
+
+    def at(self, data: RiskData, t: int) -> RiskData:
+        """Return what round t reads of ``data``."""
+        ...
+
+
+class Chosen(NamedTuple):
+    """Rows of one class, as columns of the offline set, and their weights, adding up to one."""
+
+    columns: IntArray
+    weights: FloatArray
+
+
+def check_size(size: int, what: str) -> None:
+    """Refuse a size that is not a whole number of at least one row.
+
+    Examples
+    --------
+    >>> check_size(0, "Coreset")
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: the size of Coreset is 0: at least 1 row is needed
+    """
+    if isinstance(size, bool) or not isinstance(size, Integral):
+        raise InputTypeError(f"the size of {what} is {size!r}: give a whole number of rows")
+    if size < 1:
+        raise InputError(f"the size of {what} is {size}: at least 1 row is needed")
+
+
+def check_seed(seed: int, what: str) -> None:
+    """Refuse a seed that is not a whole number from 0 on.
+
+    Examples
+    --------
+    >>> check_seed(3, "Coreset")
+    """
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        raise InputError(f"the seed of {what} is {seed!r}: give a whole number from 0 on")
+
+
+def shares(counts: IntArray, size: int) -> IntArray:
+    """Rows that each class gives: equal shares, since any class may become the whole mix.
+
+    A class with fewer rows gives all of them, and the others share what is left. No class gives
+    nothing, so that more classes than ``size`` make a larger sketch.
+
+    Examples
+    --------
+    >>> shares(np.array([1000, 500, 3]), 23).tolist()
+    [10, 10, 3]
+    """
+    given = np.zeros(len(counts), dtype=np.intp)
+    left = max(size, len(counts))
+    for place, k in enumerate(np.argsort(counts, kind="stable")):
+        given[k] = min(counts[k], -(-left // (len(counts) - place)))
+        left -= given[k]
+    return given
+
+
+def class_rows(data: RiskData, k: int, most: int, rng: np.random.Generator) -> IntArray:
+    """Columns of class k, or ``most`` of them at random where it has more.
+
+    Examples
+    --------
+    >>> data = RiskData.of(np.arange(5.0)[:, None], np.array([0, 0, 1, 1, 1]), n_classes=2)
+    >>> class_rows(data, 1, 10, np.random.default_rng(0)).tolist()
+    [2, 3, 4]
+    """
+    a, b = int(data.offsets[k]), int(data.offsets[k + 1])
+    if b - a <= most:
+        return np.arange(a, b)
+    return np.sort(a + rng.choice(b - a, most, replace=False))
+
+
+def chunks(data: RiskData, k: int, rows: int) -> Iterator[Float32Array]:
+    """All rows of class k, (m, d), ``rows`` at a time.
+
+    Examples
+    --------
+    >>> data = RiskData.of(np.arange(5.0)[:, None], np.array([0, 0, 1, 1, 1]), n_classes=2)
+    >>> [piece[:, 0].tolist() for piece in chunks(data, 1, 2)]
+    [[2.0, 3.0], [4.0]]
+    """
+    a, b = int(data.offsets[k]), int(data.offsets[k + 1])
+    for start in range(a, b, rows):
+        yield data.XT[:, start : min(b, start + rows)].T
+
+
+def assemble(data: RiskData, chosen: list[Chosen]) -> RiskData:
+    """Make the weighted set of the chosen rows, one entry of ``chosen`` a class.
+
+    Examples
+    --------
+    >>> data = RiskData.of(np.arange(5.0)[:, None], np.array([0, 0, 1, 1, 1]), n_classes=2)
+    >>> first = Chosen(np.array([1]), np.array([1.0]))
+    >>> small = assemble(data, [first, Chosen(np.array([2, 4]), np.array([0.25, 0.75]))])
+    >>> small.means.ravel().tolist(), small.largest_norm
+    ([1.0, 3.5], 4.0)
+    """
+    offsets = np.cumsum([0, *(len(piece.columns) for piece in chosen)]).astype(np.intp)
+    XT = np.ascontiguousarray(data.XT[:, np.concatenate([piece.columns for piece in chosen])])
+    weights = np.concatenate([piece.weights for piece in chosen]).astype(np.float32)
+    return RiskData(XT, offsets, weights=weights, reach=data.largest_norm)
+
+
+def refuse_weights(data: RiskData, what: str) -> None:
+    """Refuse to sketch a weighted set: it is a sketch already.
+
+    Examples
+    --------
+    >>> data = RiskData.of(np.arange(2.0)[:, None], np.array([0, 1]), n_classes=2)
+    >>> refuse_weights(data, "Blocks")
+    """
+    if data.weights is not None:
+        raise InputError(
+            f"{what} cannot sketch an offline set that a fixed sketch has replaced already: give "
+            "the learner no sketch of its own"
+        )
+
+
+def fixed_sketch(
+    recipe: Sketch, data: RiskData, choose: Callable[[RiskData, list[int]], list[Chosen]]
+) -> RiskData:
+    """The sketch of a recipe that is the same in every round, remembered with the set.
+
+    ``choose`` is asked for fewer rows than there are; a class that gives all its rows gives them
+    evenly.
+
+    Examples
+    --------
+    >>> from priorshift.risk import Coreset
+    >>> data = RiskData.of(np.arange(2.0)[:, None], np.array([0, 1]), n_classes=2)
+    >>> fixed_sketch(Coreset(size=2), data, choose=None) is data
+    True
+    """
+    if recipe.size >= data.XT.shape[1]:
+        return data
+    refuse_weights(data, type(recipe).__name__)
+    found = cast("RiskData | None", data.sketches.get(recipe))
+    if found is None:
+        sizes = shares(data.counts, recipe.size).tolist()
+        chosen = choose(data, sizes)
+        for k, rows in enumerate(sizes):
+            if rows == data.counts[k]:
+                columns = np.arange(data.offsets[k], data.offsets[k + 1])
+                chosen[k] = Chosen(columns, np.full(rows, 1.0 / rows))
+        found = assemble(data, chosen)
+        data.sketches[recipe] = found
+    return found

@@ -1,0 +1,79 @@
+"""Sketches by name: ``"coreset:1000"``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from priorshift.errors import InputError, InputTypeError
+from priorshift.risk.sketches.base import Sketch
+from priorshift.risk.sketches.blocks import Blocks
+from priorshift.risk.sketches.coreset import Coreset
+from priorshift.risk.sketches.herding import Herding
+
+SKETCHES: dict[str, Any] = {kind.name: kind for kind in (Blocks, Coreset, Herding)}
+_HELP = "write 'coreset:1000', 'herding:1000' or 'blocks:1000', the number being rows"
+
+
+def sketch_by_name(name: str) -> Sketch:
+    """Return the sketch that a word such as "coreset:1000" asks for.
+
+    Examples
+    --------
+    >>> sketch_by_name("coreset:500").size, sketch_by_name("blocks")
+    (500, Blocks(size=1000, seed=0))
+    >>> sketch_by_name("coreset:many")
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: no sketch is called 'coreset:many': write 'coreset:1000', \
+'herding:1000' or 'blocks:1000', the number being rows
+    """
+    kind, colon, size = name.partition(":")
+    if kind not in SKETCHES or (colon and not (size.isascii() and size.isdigit())):
+        raise InputError(f"no sketch is called {name!r}: {_HELP}")
+    found: Sketch = SKETCHES[kind](int(size)) if colon else SKETCHES[kind]()
+    return found
+
+
+def as_sketch(sketch: str | Sketch) -> Sketch:
+    """Return a sketch from its name, or the sketch itself.
+
+    Examples
+    --------
+    >>> as_sketch(Blocks(size=50))
+    Blocks(size=50, seed=0)
+    """
+    if isinstance(sketch, str):
+        return sketch_by_name(sketch)
+    if isinstance(sketch, type) or not all(hasattr(sketch, n) for n in ("at", "fixed", "size")):
+        raise InputTypeError(
+            f"sketch is {sketch!r}: pass an object such as Coreset(size=1000) or "
+            "Blocks(size=1000), or a name such as 'coreset:1000'"
+        )
+    return sketch
+
+
+def sketch_setting(sketch: Any) -> Any:
+    """Return a sketch, or its name, for JSON; one of the user's own is left out.
+
+    Examples
+    --------
+    >>> sketch_setting(Blocks(size=50)), sketch_setting("coreset:9")
+    ({'name': 'blocks', 'size': 50, 'seed': 0}, 'coreset:9')
+    """
+    if type(sketch) in SKETCHES.values():
+        return {"name": sketch.name, **asdict(sketch)}
+    return sketch if isinstance(sketch, str) else None
+
+
+def from_setting(setting: Any) -> Any:
+    """Return what ``sketch_setting`` was given.
+
+    Examples
+    --------
+    >>> from_setting({"name": "blocks", "size": 50, "seed": 0})
+    Blocks(size=50, seed=0)
+    """
+    if not isinstance(setting, dict):
+        return setting
+    return SKETCHES[setting["name"]](**{k: v for k, v in setting.items() if k != "name"})
