@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.cli.arguments import HelpFormatter, one_name, whole_number
+from priorshift.cli.kernels import prepare_kernels
 from priorshift.cli.output import check_writable
 from priorshift.datasets import digits_split
 from priorshift.errors import InputError
@@ -129,6 +130,7 @@ def _hold_contest(name: str, rounds: int, seed: int) -> Contest:
     learner = as_learner(name, horizon=rounds, hint=_HINT)
     fix = LabelShiftClassifier(model, learner="fix").fit(X0, y0)
     clf = LabelShiftClassifier(model, learner=learner).fit(X0, y0)
+    prepare_kernels([clf.learner_])
     priors = _class_mixes(len(clf.classes_), rounds, seed)
     pool = PoolWorld(split.X_pool, split.y_pool, len(clf.classes_))
     _introduce(name, rounds)

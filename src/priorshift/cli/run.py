@@ -15,6 +15,7 @@ from priorshift.calibration import CALIBRATIONS
 from priorshift.cli.arguments import HelpFormatter, names, one_name, whole_number
 from priorshift.cli.jobs import Bench, Job, Measure
 from priorshift.cli.kept import Kept
+from priorshift.cli.kernels import prepare_kernels
 from priorshift.cli.messages import first_lines, warn
 from priorshift.cli.output import check_writable, write_whole
 from priorshift.cli.plan import is_papers, make_plan, make_record
@@ -221,6 +222,8 @@ def _measure_all(
             file=sys.stderr,
         )
     counts = Counter(number for number, _ in ready)
+    waiting = [job.learner for n, job in enumerate(jobs) if counts[n] < options.seeds]
+    prepare_kernels(waiting, quiet=options.quiet)
     progress = Progress(
         [job.label for job in jobs],
         options.rounds * options.seeds,
