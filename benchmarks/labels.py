@@ -3,7 +3,7 @@
 Every round is predicted, then learned from with the labels that came with it, then labels of an
 older round come. Errors in %, on all rows, and the L1 distance (in hundredths) of the learner's
 class mix from the true one when it predicts; means over seeds. "none": no row has a label. The data
-"overlap" are four classes that overlap so far that f is wrong for every third row.
+"overlap" are four classes that overlap so far that every third row is in doubt.
 """
 
 from __future__ import annotations
