@@ -40,6 +40,7 @@ def warm_up(say: Callable[[], None], implicit: bool = False) -> None:
     >>> warm_up(lambda: None)
     """
     X = np.array([[1.0, -1.0], [1.0, 1.0]], np.float32)
+    X.flags.writeable = False  # as the samples of a risk always are
     shares, offsets = np.ones(2, np.float32), np.arange(3)
     means, W, half = np.eye(2), np.zeros((1, 2, 2), np.float32), np.full(2, 0.5)
     one, proba = np.ones(1), np.eye(2)

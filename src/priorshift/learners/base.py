@@ -252,7 +252,8 @@ def linear_proba(W: Float32Array, features: FloatArray) -> FloatArray:
     if compiled.available():
         from priorshift.compiled import steps
 
-        return np.asarray(steps.linear_proba(W, features))
+        plain = compiled.plain
+        return np.asarray(steps.linear_proba(plain(W), plain(features)))
     return np.asarray(softmax(features @ W.T.astype(np.float64), axis=1))
 
 
@@ -270,7 +271,8 @@ def mean_proba(
     if compiled.available():
         from priorshift.compiled import steps
 
-        return np.asarray(steps.mean_proba(scores, rate, W, features))
+        plain = compiled.plain
+        return np.asarray(steps.mean_proba(plain(scores), rate, plain(W), plain(features)))
     return linear_proba(mean_model(hedge_weights(scores, rate), W), features)
 
 

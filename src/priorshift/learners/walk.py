@@ -6,10 +6,12 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from priorshift.compiled import plain
 from priorshift.learners.atlas import ATLAS, AtlasState
 from priorshift.learners.uogd import UOGD, UogdState
 from priorshift.priors import BBSE, project_simplex
 from priorshift.risk import Blocks, RiskData, as_sketch
+from priorshift.risk.data import read_only
 from priorshift.risk.kernel import compiled_whole
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray, IntArray
@@ -69,15 +71,15 @@ def walk(
     labels, believed, W, losses, mix = kernel.walk(
         *laid,
         state.t,
-        state.W,
-        losses,
-        state.mix,
-        steps,
+        plain(state.W),
+        plain(losses),
+        plain(state.mix),
+        plain(steps),
         source.radius,
         np.array(rates),
-        np.ascontiguousarray(batch.proba),
-        np.ascontiguousarray(batch.features),
-        source.confusion_inverse,
+        plain(batch.proba),
+        plain(batch.features),
+        plain(source.confusion_inverse),
         learner.form == "clipped",
         adapt_first,
     )
@@ -101,7 +103,7 @@ def _laid_out(learner: UOGD | ATLAS, data: RiskData) -> _Laid:
         pieces = [sketch.at(data, t) for t in range(number)]
         starts = np.cumsum([0, *(piece.XT.shape[1] for piece in pieces[:-1])])
         found = _Laid(
-            np.ascontiguousarray(np.concatenate([piece.XT for piece in pieces], axis=1)),
+            read_only(np.concatenate([piece.XT for piece in pieces], axis=1)),
             np.concatenate([piece.shares for piece in pieces]),
             np.array([piece.offsets + start for piece, start in zip(pieces, starts, strict=True)]),
             np.array([piece.means for piece in pieces]),

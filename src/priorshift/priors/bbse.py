@@ -73,8 +73,8 @@ class BBSE:
         if not self.soft and len(batch.proba) and compiled.available():
             from priorshift.compiled.walk import hard_mix
 
-            proba = np.ascontiguousarray(batch.proba)
-            return np.asarray(hard_mix(proba, 0, len(proba), inverse, False))
+            proba = compiled.plain(batch.proba)
+            return np.asarray(hard_mix(proba, 0, len(proba), compiled.plain(inverse), False))
         return inverse @ prediction_mean(batch, self.soft)
 
     def check(self, source: Source) -> None:

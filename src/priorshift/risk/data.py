@@ -52,7 +52,7 @@ class RiskData:
 
     def __post_init__(self) -> None:
         # Another layout would be read by other compiled code, with other last bits.
-        object.__setattr__(self, "XT", np.ascontiguousarray(self.XT))
+        object.__setattr__(self, "XT", read_only(self.XT))
 
     @classmethod
     def of(cls, features: FloatArray, labels: IntArray, n_classes: int) -> RiskData:
@@ -181,6 +181,9 @@ class CurvatureData:
     offsets: IntArray
     shares: Float32Array
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "XT", read_only(self.XT))
+
     @cached_property
     def products(self) -> Float32Array:
         """Products of every pair of features (d (d + 1) / 2, m), upper triangle."""
@@ -205,6 +208,19 @@ class CurvatureData:
     def sample_weights(self, mix: FloatArray) -> Float32Array:
         """Spread class weights over the samples of the part."""
         return np.repeat(mix.astype(np.float32), np.diff(self.offsets)) * self.shares
+
+
+def read_only(XT: Float32Array) -> Float32Array:
+    """Samples along the contiguous axis, in a view that nobody can write to.
+
+    Examples
+    --------
+    >>> read_only(np.ones((2, 3), np.float32)).flags.writeable
+    False
+    """
+    view = np.ascontiguousarray(XT).view()
+    view.flags.writeable = False
+    return view
 
 
 def _largest_eigenvalue(XT: FloatArray | Float32Array) -> float:

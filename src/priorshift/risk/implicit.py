@@ -140,6 +140,7 @@ class ImplicitSolver:
     ) -> ImplicitResult:
         from priorshift.compiled.newton import implicit_step
 
+        plain = compiled.plain
         part = data if data.XT.shape[1] <= _SMALL_SET else data.part
         W, hint_loss, value, gradient, residual, evaluations = implicit_step(
             data.XT,
@@ -150,11 +151,11 @@ class ImplicitSolver:
             part.XT,
             part.shares,
             part.offsets,
-            mix,
-            mix if also is None else also,
-            centre,
-            start,
-            steps,
+            plain(mix),
+            plain(mix if also is None else also),
+            plain(centre),
+            plain(start),
+            plain(steps),
             radius,
             self.tolerance,
             self.max_steps,

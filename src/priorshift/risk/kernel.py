@@ -70,7 +70,15 @@ def rewritten_risk(data: RiskData, loss: Loss, W: Float32Array, mix: FloatArray)
         from priorshift.compiled.steps import softmax_risk
 
         return RiskValue(
-            *softmax_risk(data.XT, data.shares, data.offsets, data.means, W, mix, data.largest_norm)
+            *softmax_risk(
+                data.XT,
+                data.shares,
+                data.offsets,
+                data.means,
+                compiled.plain(W),
+                compiled.plain(mix),
+                data.largest_norm,
+            )
         )
     if isinstance(loss, Softmax):
         value, gradient = _softmax_pass(data, W, mix)

@@ -25,7 +25,8 @@ def descend(
     if compiled.available():
         from priorshift.compiled import steps as kernels
 
-        return np.asarray(kernels.descend(W, gradient, steps, radius))
+        plain = compiled.plain
+        return np.asarray(kernels.descend(plain(W), plain(gradient), plain(steps), radius))
     return project_ball(W - steps.astype(np.float32)[:, None, None] * gradient, radius)
 
 
@@ -52,7 +53,15 @@ def gradient_step(
         from priorshift.compiled.steps import risk_step
 
         value, new = risk_step(
-            data.XT, data.shares, data.offsets, data.means, W, mix, data.largest_norm, steps, radius
+            data.XT,
+            data.shares,
+            data.offsets,
+            data.means,
+            compiled.plain(W),
+            compiled.plain(mix),
+            data.largest_norm,
+            compiled.plain(steps),
+            radius,
         )
         return value, new
     risk = rewritten_risk(data, loss, W, mix)
