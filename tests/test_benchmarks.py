@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import anytime, auto, calibration
+from benchmarks import anytime, auto, calibration, labels
 from benchmarks.__main__ import main
 from benchmarks.sketches import main as sketches
 from benchmarks.timing import compare
@@ -71,3 +71,15 @@ def test_the_table_of_auto(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_table_of_anytime(capsys: pytest.CaptureFixture[str]) -> None:
     assert anytime.main(["--rounds", "5", "--rows", "5"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2 + 3 * 2 * 2
+
+
+def test_the_table_of_labels(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (
+        "--rounds 15 --rows 5 --seeds 1 --learner tracker,atlas --data digits --calibration none"
+    )
+    assert labels.main(words.split()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 + 2 * 4 + 1 + 2 * 4
+    for atlas in lines[7:11]:
+        none, *late = (atlas.split()[i] for i in (3, *range(8, 16)))
+        assert set(late) == {none}  # labels that come late are nothing to it

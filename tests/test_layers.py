@@ -16,7 +16,7 @@ ROOT = Path(priorshift.__file__).parent
 LAYERS = [
     {"compiled", "errors", "threads", "typing"},
     {"rows"},
-    {"checks", "risk", "shifts", "store"},
+    {"checks", "known_labels", "risk", "shifts", "store"},
     {"calibration", "confusion", "features", "model", "head", "streams"},
     {"crossfit"},
     {"source", "datasets"},
@@ -24,7 +24,7 @@ LAYERS = [
     {"guard", "insight", "learners", "offline", "theory"},
     {"evaluate", "state"},
     {"classifier", "regret"},
-    {"paper"},
+    {"paper", "river"},
     {"report"},
     {"cli"},
 ]

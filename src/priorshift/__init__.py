@@ -37,7 +37,7 @@ from priorshift.learners import (
     WaveletRestart,
     WindowHedge,
 )
-from priorshift.priors import BBSE, MLLS, RLLS
+from priorshift.priors import BBSE, MLLS, RLLS, ForeignEstimator
 from priorshift.risk import Blocks, Coreset, Herding, sketch_error
 from priorshift.source import Batch, Source, build_source
 
@@ -62,6 +62,7 @@ __all__ = [
     "Blocks",
     "Coreset",
     "FileFormatError",
+    "ForeignEstimator",
     "Forward",
     "Guard",
     "GuardReport",

@@ -15,9 +15,12 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from priorshift.checks import is_frame
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning, SourceError
 from priorshift.guard import Guard, GuardReport, as_guard, check_on_alarm
+from priorshift.known_labels import known_classes
 from priorshift.learners import Learner, as_learner
 from priorshift.learners.base import own_calibration, round_cost
+from priorshift.learners.late import Remembered, check_key, find, merged, remembered_batch
 from priorshift.risk.sketches.named import from_setting, sketch_setting
+from priorshift.shifts import check_integer
 from priorshift.source import Batch, build_source
 from priorshift.state import Saved, decode_recipe, encode_recipe, load_parts, save_parts
 from priorshift.threads import threads_for
@@ -69,6 +72,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     sketch : str or Sketch, optional
         Keep a sketch of the hold-out's features in their place, such as "coreset:1000": less memory
         and less to read each round.
+    label_memory : int
+        How many batches that got a ``batch_id`` are remembered, for labels that come late.
 
     Attributes
     ----------
@@ -114,6 +119,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         guard: Any = None,
         on_alarm: str = "warn",
         sketch: Any = None,
+        label_memory: int = 100,
     ) -> None:
         self.estimator = estimator
         self.learner = learner
@@ -128,6 +134,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.guard = guard
         self.on_alarm = on_alarm
         self.sketch = sketch
+        self.label_memory = label_memory
 
     def fit(self, X: Any, y: Any) -> Self:
         """Run the offline stage on the labelled hold-out (X, y), and start a stream.
@@ -155,6 +162,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             check_classification_targets(y)
         learner, guard = self._make_learner(), as_guard(self.guard)
         check_on_alarm(self.on_alarm)
+        check_integer(self.label_memory, "label_memory", least=0)
         source = build_source(
             LogisticRegression() if self.estimator is None else self.estimator,
             X,
@@ -172,6 +180,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self._look_at_scales(source, learner)
         self.source_, self.learner_ = source, learner
         self.state_ = learner.start(source)
+        self.memory_: tuple[Remembered, ...] = ()
         self.guard_: Guard | None = guard
         self.guard_state_: Any = None if guard is None else guard.start(source)
         return self
@@ -216,8 +225,19 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 stacklevel=4,
             )
 
-    def adapt(self, X: Any) -> Self:
-        """Learn from one unlabelled batch. A batch that is refused leaves everything as it was.
+    def adapt(self, X: Any, y: Any = None, *, batch_id: int | str | None = None) -> Self:
+        """Learn from one batch. A batch that is refused leaves everything as it was.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The batch.
+        y : array-like of shape (n,) or dict, optional
+            Labels, where there are some: None, NaN, ``pandas.NA`` or a masked entry for a row whose
+            label is not known; or a dict ``{row: label}``. Which rows have labels should not depend
+            on what they look like: see docs/labels.md.
+        batch_id : int or str, optional
+            A name under which ``learn_labels`` finds the batch when labels come later.
 
         Examples
         --------
@@ -225,12 +245,64 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         >>> clf = LabelShiftClassifier(learner="fth", cv=2).fit(X, y)
         >>> clf.adapt([[0.9], [1.1]]).prior_.tolist()
         [0.0, 1.0]
+        >>> clf.adapt([[0.9], [1.1]], {0: 0}).prior_.tolist()
+        [0.25, 0.75]
         """
         batch = self._read(X)
+        if y is not None:
+            batch = batch._replace(known=known_classes(y, len(batch.proba), self.classes_))
+        return self._learn(batch, None if batch_id is None else check_key(batch_id))
+
+    def _learn(self, batch: Batch, key: int | str | None = None) -> Self:
+        """Learn from a batch that has been read."""
+        if any(record.key == key for record in self.memory_):
+            raise InputError(f"batch_id={key!r} names a batch that is remembered: give another")
         with threads_for(round_cost(self.source_, self.state_, self.learner_)):
             state = self.learner_.adapt(self.source_, self.state_, batch)
+        memory = self.memory_
+        if key is not None and self.label_memory:
+            record = remembered_batch(self.learner_, state, batch, key)
+            memory = (*memory, record)[-self.label_memory :]
         self._watch(batch)
-        self.state_ = state
+        self.state_, self.memory_ = state, memory
+        return self
+
+    def learn_labels(self, batch_id: int | str, y: Any) -> Self:
+        """Learn labels of a past batch, all or some of them; may be called again for more.
+
+        Of "uogd", "atlas" and other learners that take gradient steps, labels must come with their
+        batch: late ones are checked, and change nothing, with a warning.
+
+        Parameters
+        ----------
+        batch_id : int or str
+            The name that ``adapt`` was given. The last ``label_memory`` of them are remembered.
+        y : array-like of shape (n,) or dict
+            As in ``adapt``.
+
+        Examples
+        --------
+        >>> X, y = [[-1.0], [-0.8], [0.8], [1.0]], [0, 0, 1, 1]
+        >>> clf = LabelShiftClassifier(learner="fth", cv=2).fit(X, y)
+        >>> clf = clf.adapt([[0.9], [1.1]], batch_id="monday").adapt([[0.8], [0.9]])
+        >>> clf.learn_labels("monday", [None, 0]).prior_.tolist()
+        [0.25, 0.75]
+        """
+        self._fitted()
+        record = find(self.memory_, check_key(batch_id))
+        known = known_classes(y, len(record.proba), self.classes_)
+        after, late = merged(record, known, int(self.state_.t))
+        correct = getattr(self.learner_, "correct", None)
+        if correct is None:
+            warnings.warn(
+                f"the learner {self.learner_.name!r} has no use for labels that come after their "
+                "batch: give adapt(X, y) those that are there in time",
+                PriorshiftWarning,
+                stacklevel=2,
+            )
+            return self
+        self.state_ = correct(self.source_, self.state_, late)
+        self.memory_ = tuple(after if kept is record else kept for kept in self.memory_)
         return self
 
     def _watch(self, batch: Batch) -> None:
@@ -245,12 +317,15 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 f"this stream is no mix of the known classes (p = {report.p_value:.2g}): "
                 f"{report.evidence}",
                 PriorshiftWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities (n, K) under the present class mix; changes nothing."""
-        batch = self._read(X)
+        return self._predict_read(self._read(X))
+
+    def _predict_read(self, batch: Batch) -> FloatArray:
+        """Class probabilities of a batch that has been read."""
         if self.on_alarm == "fall-back" and self.guard_ is not None and self.guard_state_.alarm:
             return batch.proba
         return self.learner_.predict_proba(self.source_, self.state_, batch)
@@ -309,12 +384,21 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             "calibration": encode_recipe(self.calibration),
             "sketch": sketch_setting(self.sketch),
             "on_alarm": self.on_alarm,
+            "label_memory": self.label_memory,
             "n_features_in": getattr(self, "n_features_in_", None),
             "feature_names_in": None if names is None else [str(name) for name in names],
         }
         save_parts(
             path,
-            Saved(self.source_, self.learner_, self.state_, extra, self.guard_, self.guard_state_),
+            Saved(
+                self.source_,
+                self.learner_,
+                self.state_,
+                extra,
+                self.guard_,
+                self.guard_state_,
+                self.memory_,
+            ),
         )
 
     def _fitted(self) -> Self:
@@ -385,7 +469,9 @@ def load(
         sketch=from_setting(saved.extra.get("sketch")),
         guard=saved.guard,
         on_alarm=check_on_alarm(saved.extra.get("on_alarm", "warn")),
+        label_memory=int(saved.extra.get("label_memory", 100)),
     )
+    clf.memory_ = saved.memory
     clf.guard_, clf.guard_state_ = saved.guard, saved.guard_state
     clf.source_, clf.learner_, clf.state_ = source, saved.learner, saved.state
     if saved.extra.get("n_features_in") is not None:

@@ -43,7 +43,9 @@ class Batch(NamedTuple):
     """One batch of the stream, validated: class probabilities (n, K) and the features (n, d).
 
     ``proba`` is what learners read: f0's probabilities, calibrated where the source has a
-    calibration. Then ``raw`` holds f0's own; ``f0_proba`` finds them in either case.
+    calibration. Then ``raw`` holds f0's own; ``f0_proba`` finds them in either case. ``known`` (n,)
+    holds the class index of each row whose label has come, -1 for all others; None: of no row.
+    Learners adapt to it, and predict as if it were not there.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class Batch(NamedTuple):
     proba: FloatArray
     features: FloatArray
     raw: FloatArray | None = None
+    known: IntArray | None = None
 
     @property
     def labels(self) -> IntArray:
@@ -66,10 +69,11 @@ class Batch(NamedTuple):
         """The probabilities of f0 itself, never calibrated."""
         return self.proba if self.raw is None else self.raw
 
-    def rows(self, part: slice) -> Batch:
+    def rows(self, part: slice | AnyArray) -> Batch:
         """The same of some of its rows."""
         raw = None if self.raw is None else self.raw[part]
-        return Batch(self.proba[part], self.features[part], raw)
+        known = None if self.known is None else self.known[part]
+        return Batch(self.proba[part], self.features[part], raw, known)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,13 @@ from scipy.special import softmax
 
 from priorshift import compiled
 from priorshift.calibration import Calibration
-from priorshift.errors import InputError, InputTypeError
-from priorshift.priors import PriorEstimator, estimator_by_name, project_simplex
+from priorshift.errors import InputError
+from priorshift.priors import (
+    PriorEstimator,
+    as_estimator,
+    estimate_with_labels,
+    project_simplex,
+)
 from priorshift.risk import RiskData, Sketch, as_sketch
 from priorshift.shifts import check_integer
 from priorshift.source import Batch, Source
@@ -74,8 +79,9 @@ class Settings:
         T, the number of rounds that step sizes and rates are tuned for. Longer streams are fine;
         the guarantee then speaks of the first T rounds only. None: there is no T, t takes its
         place and pools of step sizes grow (``priorshift.learners.anytime``).
-    estimator : str or PriorEstimator
-        How a batch's class mix is estimated.
+    estimator : str, PriorEstimator or quantifier
+        How a batch's class mix is estimated: by name, by an object such as ``BBSE()``, or by a
+        quantifier of another library, see ``ForeignEstimator``.
     prior_form : {"raw", "clipped", "simplex"}, optional
         What is used of that estimate. By default raw, unbiased; in the paper preset of UOGD, ATLAS
         and ATLAS-ADA negative entries are clipped to 0 without renormalising.
@@ -107,12 +113,9 @@ class Settings:
         if self.horizon is not None:
             check_integer(self.horizon, "horizon", least=1)
         check_positive("gradient_bound", self.gradient_bound)
-        if isinstance(self.estimator, str):
-            estimator_by_name(self.estimator)
-        elif isinstance(self.estimator, type) or not hasattr(self.estimator, "raw"):
-            raise InputTypeError(
-                f"estimator is {self.estimator!r}: pass a name, or an object such as BBSE()"
-            )
+        found = as_estimator(self.estimator)
+        if not isinstance(self.estimator, str):
+            object.__setattr__(self, "estimator", found)  # a foreign quantifier is wrapped
         if self.sketch is not None:
             as_sketch(self.sketch)
 
@@ -141,13 +144,11 @@ class Settings:
     @property
     def estimator_object(self) -> PriorEstimator:
         """The prior estimator itself, where it was given by name."""
-        if isinstance(self.estimator, str):
-            return estimator_by_name(self.estimator)
-        return self.estimator
+        return as_estimator(self.estimator)
 
     def batch_prior(self, source: Source, batch: Batch) -> FloatArray:
         """Estimate the class mix of a batch, in the form that the settings ask for."""
-        raw = self.estimator_object.raw(source, batch)
+        raw = estimate_with_labels(self.estimator_object, source, batch)
         if self.form == "clipped":
             return np.maximum(raw, 0.0)
         return project_simplex(raw) if self.form == "simplex" else raw

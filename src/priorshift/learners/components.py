@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from priorshift.source import Batch, Source
-from priorshift.typing import FloatArray
+from priorshift.typing import FloatArray, IntArray
 
 # A class that f rules out altogether stays possible: f may be wrong, and logarithms stay finite.
 _SMALLEST_RATIO = 1e-9
@@ -39,6 +39,38 @@ def likelihoods(source: Source, batch: Batch) -> FloatArray:
     ratios = batch.proba / source.prior
     ratios /= np.maximum(ratios.max(axis=1, keepdims=True), _TINY)
     return np.maximum(ratios, _SMALLEST_RATIO, out=ratios)
+
+
+def one_hot(classes: IntArray, number: int) -> FloatArray:
+    """Rows (n, K) that are 1 at the class.
+
+    Examples
+    --------
+    >>> one_hot(np.array([1, 0]), 3).tolist()
+    [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    """
+    return np.asarray(np.eye(number)[classes])
+
+
+def evidence_rows(source: Source, batch: Batch) -> FloatArray:
+    """Likelihood ratios (n, K) to learn from: a row whose label is known is that of one class.
+
+    Then the evidence of a row is the share of its class. Ruling the other classes out
+    altogether would make logarithms infinite, so they keep the smallest ratio.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> source = SimpleNamespace(prior=np.array([0.2, 0.8]))
+    >>> batch = Batch(np.full((2, 2), 0.5), np.zeros((2, 1)), known=np.array([-1, 1]))
+    >>> evidence_rows(source, batch).tolist()
+    [[1.0, 0.25], [1e-09, 1.0]]
+    """
+    ratios = likelihoods(source, batch)
+    if batch.known is not None:
+        has = batch.known >= 0
+        ratios[has] = np.maximum(one_hot(batch.known[has], ratios.shape[1]), _SMALLEST_RATIO)
+    return ratios
 
 
 class Look(NamedTuple):
@@ -118,6 +150,20 @@ class LastBatch(NamedTuple):
     weights: FloatArray
     counts: FloatArray
     centre: FloatArray
+
+
+def corrected(last: LastBatch, change: FloatArray) -> LastBatch:
+    """The memory of the last batch with its Dirichlet counts moved; they stay positive.
+
+    Examples
+    --------
+    >>> last = LastBatch(5, np.ones(1), np.array([[2.0, 1.0]]), np.array([[0.5, 0.5]]))
+    >>> corrected(last, np.array([[-0.5, 0.5]])).counts.tolist()
+    [[1.5, 1.5]]
+    """
+    if last.mark == _NO_BATCH:
+        return last
+    return last._replace(counts=np.maximum(last.counts + change, _TINY))
 
 
 def no_batch(components: int, classes: int) -> LastBatch:

@@ -14,6 +14,8 @@ from priorshift.learners.base import check_positive
 from priorshift.learners.components import (
     LastBatch,
     bayes,
+    corrected,
+    evidence_rows,
     fingerprint,
     is_last,
     latest_mix,
@@ -25,6 +27,7 @@ from priorshift.learners.components import (
     no_batch,
     reweight_by,
 )
+from priorshift.learners.late import Late, counts_change
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
 
@@ -82,6 +85,17 @@ def remembered(counts: FloatArray, rates: tuple[float, ...]) -> FloatArray:
     [[0.0], [6.0]]
     """
     return counts * (1.0 - np.asarray(rates))[:, None]
+
+
+def left_after(rates: tuple[float, ...], age: int) -> FloatArray:
+    """Share (J,) of a batch that the experts still have so many rounds later.
+
+    Examples
+    --------
+    >>> left_after((1.0, 0.5), 0).tolist(), left_after((1.0, 0.5), 2).tolist()
+    ([1.0, 1.0], [0.0, 0.25])
+    """
+    return np.asarray((1.0 - np.asarray(rates)) ** age)
 
 
 class EmState(NamedTuple):
@@ -173,11 +187,26 @@ class EM:
     def adapt(self, source: Source, state: EmState, batch: Batch) -> EmState:
         """Weigh the experts by the batch, then let each of them count and forget."""
         alpha, prior = self.beliefs(source, state)
-        seen = look(alpha, likelihoods(source, batch))
+        seen = look(alpha, evidence_rows(source, batch))
         weights, _ = bayes(prior, seen.evidence)
         counts = remembered(state.experts.counts, self.rates) + seen.counts
         last = LastBatch(fingerprint(batch.proba), weights, alpha + seen.counts, seen.centre)
         return EmState(state.t + 1, Ensemble(counts, weights), last)
+
+    def trace(self, state: EmState) -> FloatArray:
+        """What a late label needs to know of the last batch: the mixes (J, K) it was seen under."""
+        return state.last.centre
+
+    def correct(self, source: Source, state: EmState, late: Late) -> EmState:
+        r"""Count labels that come late: each row's counts move by what is left of them.
+
+        Expert j moves by :math:`(1 - \lambda_j)^{age} (e_y - \rho_{ji})`; weights stay.
+        """
+        change = counts_change(source, late, late.trace)
+        change *= left_after(self.rates, late.age)[:, None]
+        counts = np.maximum(state.experts.counts + change, 0.0)
+        experts = state.experts._replace(counts=counts)
+        return EmState(state.t, experts, corrected(state.last, change))
 
     def prior(self, source: Source, state: EmState) -> FloatArray:
         """The class mix of the last batch, as the experts see it together."""

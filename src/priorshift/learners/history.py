@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from priorshift.learners.base import Settings, reweight
+from priorshift.learners.late import Late, estimate_change
 from priorshift.priors import project_simplex
 from priorshift.shifts import check_integer
 from priorshift.source import Batch, Source
@@ -48,6 +49,10 @@ class FTH(Settings):
         estimate = self.batch_prior(source, batch)
         t = state.t + 1
         return HistoryState(t, state.mean + (estimate - state.mean) / t)
+
+    def correct(self, source: Source, state: HistoryState, late: Late) -> HistoryState:
+        """Labels that come late do what they would have done in time."""
+        return state._replace(mean=state.mean + estimate_change(self, source, late) / state.t)
 
     def prior(self, source: Source, state: HistoryState) -> FloatArray:
         """The mean estimate."""
@@ -94,6 +99,14 @@ class FTFWH(Settings):
         ring = state.ring.copy()
         ring[state.t % self.window] = self.batch_prior(source, batch)
         return WindowState(state.t + 1, ring)
+
+    def correct(self, source: Source, state: WindowState, late: Late) -> WindowState:
+        """Labels that come late do what they would have done in time, within the window."""
+        if late.age >= self.window:
+            return state
+        ring = state.ring.copy()
+        ring[(state.t - late.age - 1) % self.window] += estimate_change(self, source, late)
+        return state._replace(ring=ring)
 
     def prior(self, source: Source, state: WindowState) -> FloatArray:
         """The window's mean."""

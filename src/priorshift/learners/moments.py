@@ -10,7 +10,7 @@ import numpy as np
 from priorshift.errors import InputError
 from priorshift.learners.base import reweight
 from priorshift.learners.components import fingerprint
-from priorshift.priors import BBSE, project_simplex
+from priorshift.priors import BBSE, estimate_with_labels, project_simplex
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
 
@@ -92,7 +92,10 @@ class Moments:
         return np.asarray(source.confusion_inverse.T[batch.labels])
 
     def batch_estimate(self, source: Source, batch: Batch) -> FloatArray:
-        """BBSE's estimate s_t (K,) of the batch's class mix."""
+        """BBSE's estimate s_t (K,) of the batch's class mix; of labelled rows, their labels."""
+        if batch.known is not None:
+            estimator = BBSE(soft=self.estimator == "bbse-soft")
+            return estimate_with_labels(estimator, source, batch)
         if self.estimator == "bbse-soft":
             return np.asarray(source.soft_confusion_inverse @ batch.proba.mean(axis=0))
         counts = np.bincount(batch.labels, minlength=source.n_classes)

@@ -121,6 +121,23 @@ def limited(counts: FloatArray, rows: FloatArray) -> FloatArray:
     return np.asarray(counts * scale[..., None])
 
 
+def left_in_book(book: Book, rows: FloatArray, t: int) -> FloatArray:
+    """About what share (S,) regimes still have of rows that they counted in round t.
+
+    ``rows`` (S,) are those that each had seen by then. Counts of a regime at its limit L lose at
+    most the share 1 / L a row. A slot whose regime is younger has nothing of them.
+
+    Examples
+    --------
+    >>> book = with_newborn(empty_book(3, 2), np.array([4.0, 0.0]), t=7)
+    >>> left_in_book(book, np.zeros(3), t=5).tolist()
+    [1.0, 0.0, 0.0]
+    """
+    there = (book.first >= 0) & (book.first < t)
+    gone = np.maximum(book.rows - rows, 0.0) / np.maximum(book.counts.sum(axis=1), 1.0)
+    return np.asarray(there * np.exp(-gone))
+
+
 def with_newborn(book: Book, counts: FloatArray, t: int) -> Book:
     """Open a regime for a mix that none of the book explains; make room for it if need be.
 

@@ -11,6 +11,8 @@ from priorshift.learners.base import check_positive
 from priorshift.learners.components import (
     LastBatch,
     bayes,
+    corrected,
+    evidence_rows,
     fingerprint,
     is_last,
     latest_mix,
@@ -28,11 +30,20 @@ from priorshift.learners.em import (
     check_rates,
     check_share,
     fresh_ensemble,
+    left_after,
     remembered,
     shared,
     smoothing_counts,
 )
-from priorshift.learners.regime_book import Book, empty_book, learned, transitions, with_newborn
+from priorshift.learners.late import Late, believed_change, counts_change
+from priorshift.learners.regime_book import (
+    Book,
+    empty_book,
+    learned,
+    left_in_book,
+    transitions,
+    with_newborn,
+)
 from priorshift.shifts import check_integer
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray, IntArray
@@ -145,7 +156,7 @@ class Regimes:
     def adapt(self, source: Source, state: RegimesState, batch: Batch) -> RegimesState:
         """Filter, then learn experts, regimes and transitions; add a regime that is missing."""
         before = self.beliefs(source, state)
-        seen = look(before.counts, likelihoods(source, batch))
+        seen = look(before.counts, evidence_rows(source, batch))
         J, t = len(self.rates), state.t + 1
         weights, expert_nats = bayes(before.experts, seen.evidence[:J])
         belief, regime_nats = bayes(before.regimes, seen.evidence[J:])
@@ -167,6 +178,35 @@ class Regimes:
             else:
                 book = book._replace(surprise=surprise)
         return RegimesState(t, experts, book, trust, last)
+
+    def trace(self, state: RegimesState) -> FloatArray:
+        """What a late label needs to know of the last batch, (J + S, K + 2).
+
+        The mixes it was seen under; the belief in each regime; the rows of each regime.
+        """
+        J = len(self.rates)
+        tail = np.zeros((J + self.slots, 2))
+        tail[J:, 0], tail[J:, 1] = state.book.belief, state.book.rows
+        return np.column_stack([state.last.centre, tail])
+
+    def correct(self, source: Source, state: RegimesState, late: Late) -> RegimesState:
+        """Count labels that come late: experts as in ``EM``, and the regimes of that round.
+
+        The labels also tell which regime that round was in, so its batch is shared out among the
+        regimes anew, times what each still has of those rows; a regime born later has none.
+        Weights, the present belief and transitions stay.
+        """
+        J = len(self.rates)
+        centre, belief, rows = late.trace[:, :-2], late.trace[J:, -2], late.trace[J:, -1]
+        change = np.zeros_like(centre)
+        change[:J] = counts_change(source, late, centre[:J])
+        change[:J] *= left_after(self.rates, late.age)[:, None]
+        if self.learn:
+            left = left_in_book(state.book, rows, state.t - late.age)
+            change[J:] = left[:, None] * believed_change(source, late, centre[J:], belief)
+        experts = state.experts._replace(counts=np.maximum(state.experts.counts + change[:J], 0.0))
+        book = state.book._replace(counts=np.maximum(state.book.counts + change[J:], 0.0))
+        return state._replace(experts=experts, book=book, last=corrected(state.last, change))
 
     def prior(self, source: Source, state: RegimesState) -> FloatArray:
         """The class mix of the last batch, as it is seen now."""

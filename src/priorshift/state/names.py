@@ -10,7 +10,7 @@ from priorshift.guard import Guard
 from priorshift.hints import HINTS, Hint
 from priorshift.learners import LEARNERS
 from priorshift.model import LinearModel, ProbabilityModel, log_probabilities
-from priorshift.priors import BBSE, MLLS, RLLS
+from priorshift.priors import BBSE, MLLS, RLLS, ForeignEstimator
 from priorshift.risk import SKETCHES, ImplicitSolver
 
 # A class goes into a file and comes out of it by this list only.
@@ -23,6 +23,7 @@ OWN: dict[str, Any] = {
     "prior/bbse": BBSE,
     "prior/rlls": RLLS,
     "prior/mlls": MLLS,
+    "prior/foreign": ForeignEstimator,
     "solver/implicit": ImplicitSolver,
     **{f"sketch/{name}": kind for name, kind in SKETCHES.items()},
     "guard/guard": Guard,

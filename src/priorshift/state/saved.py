@@ -16,6 +16,7 @@ import sklearn
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning
 from priorshift.guard import Guard, GuardState
 from priorshift.learners import Learner
+from priorshift.learners.late import Remembered, check_key
 from priorshift.source import Source
 from priorshift.state.archive import SAVE_AGAIN, read, write
 from priorshift.state.estimators import import_skops
@@ -41,11 +42,13 @@ class Saved(NamedTuple):
         Anything else that JSON can hold.
     guard, guard_state : Guard and GuardState, optional
         The stream's guard and what it has counted.
+    memory : tuple of Remembered
+        Batches whose labels may still come.
 
     Examples
     --------
     >>> Saved._fields
-    ('source', 'learner', 'state', 'extra', 'guard', 'guard_state')
+    ('source', 'learner', 'state', 'extra', 'guard', 'guard_state', 'memory')
     """
 
     source: Source
@@ -54,6 +57,7 @@ class Saved(NamedTuple):
     extra: dict[str, Any]
     guard: Guard | None = None
     guard_state: GuardState | None = None
+    memory: tuple[Remembered, ...] = ()
 
 
 def save_parts(path: str | os.PathLike[str], saved: Saved) -> None:
@@ -89,6 +93,8 @@ def save_parts(path: str | os.PathLike[str], saved: Saved) -> None:
     if saved.guard is not None:
         manifest["guard"] = parts.encode(saved.guard, "guard")
         manifest["guard_state"] = parts.encode(saved.guard_state, "guard_state")
+    if saved.memory:
+        manifest["memory"] = parts.encode(list(saved.memory), "memory")
     _rehearse(saved, manifest["state"], parts)
     write(path, manifest, parts.members())
     for role in ("estimator", "features"):
@@ -143,7 +149,8 @@ def load_parts(
     with _refusing(name):
         state = rebuild(template, manifest["state"], parts, "state")
         guard, counted = _decode_guard(manifest, parts, source)
-        return Saved(source, recipe, state, dict(manifest["extra"]), guard, counted)
+        memory = _decode_memory(manifest, parts, source)
+        return Saved(source, recipe, state, dict(manifest["extra"]), guard, counted, memory)
 
 
 def _decode_guard(
@@ -156,6 +163,24 @@ def _decode_guard(
     if not isinstance(guard, Guard):
         raise FileFormatError("holds something else in the place of the guard")
     return guard, rebuild(guard.start(source), manifest["guard_state"], parts, "guard_state")
+
+
+def _decode_memory(
+    manifest: dict[str, Any], parts: Parts, source: Source
+) -> tuple[Remembered, ...]:
+    """The batches of a file whose labels may still come; their sizes are their own."""
+    found = []
+    for encoded in manifest.get("memory", {"list": []})["list"]:
+        fields = {name: parts.decode(encoded["record"][name]) for name in Remembered._fields}
+        record = Remembered(**fields)
+        rows = (len(record.known),)
+        if record.proba.shape != (*rows, source.n_classes) or record.features.shape[:1] != rows:
+            raise FileFormatError("the batches that it remembers do not fit its source")
+        for known in (record.first, record.known):
+            if known.shape != rows or not ((known >= -1) & (known < source.n_classes)).all():
+                raise FileFormatError("the batches that it remembers have labels of no class")
+        found.append(record._replace(key=check_key(record.key), round=int(record.round)))
+    return tuple(found)
 
 
 @contextmanager
