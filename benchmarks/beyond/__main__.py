@@ -1,6 +1,6 @@
 """Print what is claimed beyond the paper, as tables with a verdict each.
 
-``python -m benchmarks.beyond [--only a,b,...] [--learner NAME] [--jobs J] [--store PATH] [--quick]``
+``python -m benchmarks.beyond [--only a,b,...] [--learner NAME] [--jobs J] [--store PATH]``
 """
 
 from __future__ import annotations

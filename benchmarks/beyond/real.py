@@ -18,13 +18,15 @@ ROWS, HEAVY_ROWS, HEAVY_COLUMNS = 20_000, 3_000, 32
 LEAST_GAP = 0.5
 _EVERY_COLUMN = 10**6
 _TITLE = """\
-Real data, N_t = 10, {rounds:,} rounds, {seeds} seeds, all adapt first; error in %, and the share of the gap
-between f as it is (FIX) and f, uncalibrated, with the true class mix ("true mix") that is closed, in %.
-"calibrated": f as the learner reads it, with the true mix. f: a logistic regression on one half of
-at most {rows:,} offline rows, measured on the other half; of cifar10_resnet18_logits a real network.
-The last two columns are of a smaller problem that ATLAS-ADA (OKM) can be run on: {heavy_rows:,} offline rows,
-{columns} principal components, {heavy_rounds:,} rounds, one seed, shares of that problem's own gap.
-Rule: where the gap is below {gap} points its share is noise and is not counted (a dash)."""
+Real data, N_t = 10, {rounds:,} rounds, {seeds} seeds, all adapt first; error in %, and the share
+of the gap between f as it is (FIX) and f, uncalibrated, with the true class mix ("true mix") that
+is closed, in %. "calibrated": f as the learner reads it, with the true mix. f: a logistic
+regression on one half of at most {rows:,} offline rows, measured on the other half; of
+cifar10_resnet18_logits a real network. The last two columns are of a smaller problem that
+ATLAS-ADA (OKM) can be run on: {heavy_rows:,} offline rows, {columns} principal components,
+{heavy_rounds:,} rounds, one seed, shares of that problem's own gap. Rule: where the gap is below
+{gap} points its share is noise and is not counted (a dash).
+"""
 
 
 def present() -> tuple[list[str], list[str]]:

@@ -9,11 +9,12 @@ from priorshift.datasets import load_dataset
 from priorshift.paper.tables import TABLE_2
 
 _TITLE = """\
-The paper's Table 2: synthetic data, {rounds:,} rounds, {seeds} seeds, error in %.
-f: an ordinary logistic regression with an intercept, fitted on the 10,000 offline rows, and calibrated
-on them as {learner} asks for. (The paper's learners have no intercept.) "floor": f, so calibrated,
-with the true class mix of every round. "oracle": the true densities with the true mix. "hint": the
-best of the paper's hints, which adapt first; "ATLAS": the paper's, which predicts first."""
+The paper's Table 2: synthetic data, {rounds:,} rounds, {seeds} seeds, error in %. f: an ordinary
+logistic regression with an intercept, fitted on the 10,000 offline rows, and calibrated on them
+as {learner} asks for. (The paper's learners have no intercept.) "floor": f, so calibrated, with
+the true class mix of every round. "oracle": the true densities with the true mix. "hint": the
+best of the paper's hints, which adapt first; "ATLAS": the paper's, which predicts first.
+"""
 _HEAD = (
     *("N_t", "shift", "predict first", "adapt first", "floor", "oracle"),
     *("hint", "better by", "ATLAS", "better by"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 
 from priorshift.report.tables import text_table
@@ -16,7 +17,9 @@ def verdict(claim: str, target: str, measured: str, holds: bool) -> str:
 def counted(claim: str, hits: Sequence[bool], needed: int | None = None) -> str:
     """A verdict on how many cells a claim holds in; all of them unless ``needed`` says less."""
     needed = len(hits) if needed is None else needed
-    return verdict(claim, f">= {needed}/{len(hits)}", f"{sum(hits)}/{len(hits)}", sum(hits) >= needed)
+    return verdict(
+        claim, f">= {needed}/{len(hits)}", f"{sum(hits)}/{len(hits)}", sum(hits) >= needed
+    )
 
 
 def below(claim: str, value: float, most: float, form: str = ".2f") -> str:
@@ -36,7 +39,8 @@ def number(value: float, form: str = ".2f") -> str:
 
 def show(letter: str, title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table under its title."""
-    print(f"({letter}) {title}\n")
+    print(textwrap.fill(f"({letter}) {' '.join(title.split())}", 98, break_on_hyphens=False))
+    print()
     print(text_table(list(head), [list(row) for row in rows]))
     print()
 

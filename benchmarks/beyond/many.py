@@ -1,0 +1,88 @@
+"""Table (d): a thousand classes."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from benchmarks.beyond.runs import SHIFTS, Desk, Problem, Run
+from benchmarks.beyond.verdicts import above, below, close, number, show
+from priorshift.datasets import Dataset
+from priorshift.source import Source, build_source
+from priorshift.streams import GaussianWorld
+
+WIDTH, SPREAD, ROWS_A_CLASS = 32, 0.75, 5
+LEAST_GAP = 0.5
+_TITLE = """\
+{classes:,} simulated classes, N_t = 100, {rounds:,} rounds, one seed, adapt first, error in %.
+Gaussian classes in {width} dimensions with centres drawn at random; f: their exact posterior for
+equal shares; {rows} labelled rows of each class. The mix moves between equal shares and: "one"
+class alone, "few" (20 classes), "Zipf" (the k-th class has a share proportional to 1 / k).
+Shares of a gap below {gap} points are noise and not counted (a dash).
+"""
+
+
+def world(classes: int) -> Dataset:
+    """Gaussian classes, and a hold-out with as many rows of each."""
+    rng = np.random.default_rng(0)
+    gauss = GaussianWorld(SPREAD * rng.normal(size=(classes, WIDTH)), np.eye(WIDTH))
+    y = np.repeat(np.arange(classes), ROWS_A_CLASS)
+    X = gauss.draw(y, rng)
+    return Dataset("many", X, y, X[:0], y[:0], False, 0, gauss, np.arange(classes))
+
+
+def exact(data: Dataset) -> Source:
+    """Make f: the posterior for equal shares, which is a logistic regression."""
+    centres = data.world.centres  # type: ignore[attr-defined]
+    model = LogisticRegression()
+    model.classes_ = data.classes
+    model.coef_, model.intercept_ = centres, -0.5 * (centres**2).sum(axis=1)
+    return build_source(model, data.X0, data.y0)
+
+
+def mixes(classes: int) -> dict[str, np.ndarray]:
+    """What the mix moves to and from."""
+    rank = np.random.default_rng(1).permutation(classes)
+    zipf = 1.0 / (1 + rank)
+    few = (rank < 20).astype(float)
+    return {
+        "one": (rank == 0).astype(float),
+        "few": few / few.sum(),
+        "Zipf": zipf / zipf.sum(),
+    }
+
+
+def table(desk: Desk) -> None:
+    """Measure, print, judge."""
+    classes, rounds = (30, 20) if desk.quick else (1_000, 1_000)
+    data = world(classes)
+    rows, shares, times = [], [], []
+    for name, mu2 in mixes(classes).items():
+        problem = Problem(f"{classes} classes, {name}", data, exact, rounds, 100, mu2)
+        runs = {shift: Run(desk.learner, shift, "adapt-first") for shift in SHIFTS}
+        found = desk.measure(problem, list(runs.values()))
+        for shift in SHIFTS:
+            one = found[runs[shift]]
+            gap = one.fix - one.true_mix
+            part = one.share if gap >= LEAST_GAP else math.nan
+            shares.append(part)
+            times.append(1e3 * one.seconds / rounds)
+            errors = (one.fix, one.true_mix, one.calibrated_true_mix, one.error)
+            rows.append([name, shift, *map(number, errors), number(part, ".0f"), number(times[-1])])
+    title = _TITLE.format(
+        classes=classes, rounds=rounds, width=WIDTH, rows=ROWS_A_CLASS, gap=LEAST_GAP
+    )
+    head = ["mix", "shift", "FIX", "true mix", "calibrated", desk.learner, "share", "ms a round"]
+    show("d", title, head, rows)
+    counted = [part for part in shares if not math.isnan(part)]
+    close(
+        [
+            f"cells counted: {len(counted)} of {len(shares)}",
+            above("share of the gap closed, mean, %", statistics.fmean(counted), 50),
+            above("share of the gap closed, worst cell, %", min(counted), 50),
+            below("ms a round (adapt and predict), slowest cell", max(times), 10),
+        ]
+    )
