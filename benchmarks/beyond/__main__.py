@@ -35,13 +35,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=0, help="processes; 0: one on each core")
     parser.add_argument("--store", metavar="PATH", help="results are kept there, and found again")
     parser.add_argument("--quick", action="store_true", help="a few rounds, to see that it runs")
+    parser.add_argument("--light", action="store_true", help="leave out ATLAS-ADA, the slowest")
     options = parser.parse_args(argv)
     letters = options.only.split(",")
     strange = [letter for letter in letters if letter not in TABLES]
     if strange:
         parser.error(f"--only: no table is called {strange[0]!r}; there are {', '.join(TABLES)}")
     store = None if options.store is None else Store(options.store)
-    desk = Desk(options.learner, options.jobs, store, options.quick)
+    desk = Desk(options.learner, options.jobs, store, options.quick, options.light)
     for letter in letters:
         began = time.perf_counter()
         importlib.import_module(f"benchmarks.beyond.{TABLES[letter][0]}").table(desk)

@@ -129,7 +129,8 @@ def table(desk: Desk) -> None:
         print("(c) left out: neither shl2019 nor arxiv2025_stream is in the data folder\n")
         return
     wanted = [*NAMES[:3], desk.learner] if desk.quick else [*NAMES, desk.learner]
-    names = [name for name in dict.fromkeys(wanted) if name in LEARNERS]
+    known = [name for name in dict.fromkeys(wanted) if name in LEARNERS]
+    names = [name for name in known if not (desk.light and name == "atlas-ada")]
     columns: dict[str, dict[str, Numbers]] = {}
     for problem in problems:
         runs = [

@@ -6,7 +6,7 @@ import math
 import statistics
 from functools import partial
 
-from benchmarks.beyond.runs import SHIFTS, Desk, Numbers, Problem, Run, share
+from benchmarks.beyond.runs import SHIFTS, Desk, Numbers, Problem, Run
 from benchmarks.beyond.verdicts import above, close, number, show
 from benchmarks.calibration import small
 from priorshift.datasets import load_dataset
@@ -55,10 +55,11 @@ def table(desk: Desk) -> None:
             shift: Run("atlas-ada", shift, "adapt-first", 1, (("hint", "okm"),)) for shift in SHIFTS
         }
         found = desk.measure(problem, [*ours.values(), *theirs.values()])
-        beside = desk.measure(reduced, [*light.values(), *atlas.values()])
+        both = [] if desk.light else [*light.values(), *atlas.values()]
+        beside = desk.measure(reduced, both)
         for shift in SHIFTS:
             own, window = found[ours[shift]], found[theirs[shift]]
-            pair = [_share(beside[one[shift]]) for one in (light, atlas)]
+            pair = [_share(beside.get(one[shift])) for one in (light, atlas)]
             shares.append((f"{name} {shift}", _share(own)))
             errors = (own.fix, own.true_mix, own.calibrated_true_mix, own.error, window.error)
             rows.append(
@@ -101,6 +102,7 @@ def _judge(shares: list[tuple[str, float]], missing: list[str]) -> None:
     )
 
 
-def _share(found: Numbers) -> float:
-    gap = found.fix - found.true_mix
-    return share(found.error, found.fix, found.true_mix) if gap >= LEAST_GAP else math.nan
+def _share(found: Numbers | None) -> float:
+    if found is None or found.fix - found.true_mix < LEAST_GAP:
+        return math.nan
+    return found.share

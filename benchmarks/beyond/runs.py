@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from priorshift.calibration import as_calibration
+from priorshift.calibration import Calibration, as_calibration
 from priorshift.cli.jobs import Bench, Job, Measure
 from priorshift.cli.progress import Progress
 from priorshift.cli.workers import run_jobs
@@ -54,9 +54,10 @@ class Run(NamedTuple):
     protocol: str
     seeds: int = 1
     settings: tuple[tuple[str, Any], ...] = ()
+    calibration: str | None = None
 
     def job(self, rounds: int) -> Job:
-        """The same for ``run_jobs``; f is calibrated as the learner asks for."""
+        """The same for ``run_jobs``; f is calibrated as the learner asks for, unless told."""
         settings = {"horizon": rounds, "order": self.protocol, **dict(self.settings)}
         learner = as_learner(self.learner, **settings)
         return Job(
@@ -66,7 +67,7 @@ class Run(NamedTuple):
             None,
             learner,
             self.protocol,
-            as_calibration(own_calibration(learner)),
+            as_calibration(self.calibration or own_calibration(learner)),
         )
 
 
@@ -92,11 +93,18 @@ def share(error: float, fix: float, floor: float) -> float:
 
 
 class Desk:
-    """Measures runs, or finds them in a store; ``learner`` is the one that claims are about."""
+    """Measures runs, or finds them in a store.
 
-    def __init__(self, learner: str, processes: int, store: Store | None, quick: bool) -> None:
-        self.learner, self.quick = learner, quick
+    ``learner`` is the one that claims are about; ``quick`` asks for a few rounds, ``light`` for no
+    ATLAS-ADA.
+    """
+
+    def __init__(
+        self, learner: str, processes: int, store: Store | None, quick: bool, light: bool = False
+    ) -> None:
+        self.learner, self.quick, self.light = learner, quick, light
         self._processes, self._store = processes, store
+        self._sources: dict[Any, Source] = {}
 
     def measure(self, problem: Problem, runs: Sequence[Run]) -> dict[Run, Numbers]:
         """Return the numbers of every run; f is made only where something has to be run."""
@@ -121,7 +129,7 @@ class Desk:
         labels = [f"{problem.name} {job.label} {job.protocol}" for job in jobs]
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            bench = _bench(problem, jobs)
+            bench = self._bench(problem, jobs)
             progress = Progress(labels, problem.rounds * seeds, quiet=self.quick)
             return run_jobs(
                 bench,
@@ -132,6 +140,31 @@ class Desk:
                 ready=ready,
                 keep=keep,
             )
+
+    def _bench(self, problem: Problem, jobs: Sequence[Job]) -> Bench:
+        dataset = problem.dataset
+        recipes = dict.fromkeys(job.calibration for job in jobs)
+        return problem.bench(
+            world=dataset.world,
+            source=self._source(problem, None),
+            mu1=dataset.mu1,
+            mu2=dataset.mu2 if problem.mu2 is None else problem.mu2,
+            rounds=problem.rounds,
+            batch_size=problem.batch_size,
+            calibrated={recipe: self._source(problem, recipe) for recipe in recipes},
+        )
+
+    def _source(self, problem: Problem, recipe: Calibration | None) -> Source:
+        """Make f, and calibrate it, once for all problems that share it."""
+        place = (problem.dataset, problem.build, recipe)
+        if place not in self._sources:
+            print(f"{problem.name}: the offline stage", file=sys.stderr)
+            self._sources[place] = (
+                problem.build(problem.dataset)
+                if recipe is None
+                else self._source(problem, None).calibrated(recipe)
+            )
+        return self._sources[place]
 
     def _keys(
         self, problem: Problem, jobs: Sequence[Job], seeds: int
@@ -168,22 +201,6 @@ class Desk:
             if result is not None:
                 found[place] = Measure(**{**result, "warnings": tuple(result["warnings"])})
         return found
-
-
-def _bench(problem: Problem, jobs: Sequence[Job]) -> Bench:
-    dataset = problem.dataset
-    print(f"{problem.name}: the offline stage", file=sys.stderr)
-    source = problem.build(dataset)
-    recipes = dict.fromkeys(job.calibration for job in jobs)
-    return problem.bench(
-        world=dataset.world,
-        source=source,
-        mu1=dataset.mu1,
-        mu2=dataset.mu2 if problem.mu2 is None else problem.mu2,
-        rounds=problem.rounds,
-        batch_size=problem.batch_size,
-        calibrated={recipe: source.calibrated(recipe) for recipe in recipes},
-    )
 
 
 def _mean(row: Sequence[Measure]) -> Numbers:
