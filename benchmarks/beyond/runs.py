@@ -146,23 +146,24 @@ class Desk:
         recipes = dict.fromkeys(job.calibration for job in jobs)
         return problem.bench(
             world=dataset.world,
-            source=self._source(problem, None),
+            source=self.source(problem, None),
             mu1=dataset.mu1,
             mu2=dataset.mu2 if problem.mu2 is None else problem.mu2,
             rounds=problem.rounds,
             batch_size=problem.batch_size,
-            calibrated={recipe: self._source(problem, recipe) for recipe in recipes},
+            calibrated={recipe: self.source(problem, recipe) for recipe in recipes},
         )
 
-    def _source(self, problem: Problem, recipe: Calibration | None) -> Source:
+    def source(self, problem: Problem, recipe: Calibration | None) -> Source:
         """Make f, and calibrate it, once for all problems that share it."""
         place = (problem.dataset, problem.build, recipe)
         if place not in self._sources:
-            print(f"{problem.name}: the offline stage", file=sys.stderr)
+            if recipe is None and not self.quick:
+                print(f"{problem.name}: the offline stage", file=sys.stderr)
             self._sources[place] = (
                 problem.build(problem.dataset)
                 if recipe is None
-                else self._source(problem, None).calibrated(recipe)
+                else self.source(problem, None).calibrated(recipe)
             )
         return self._sources[place]
 
