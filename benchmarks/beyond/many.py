@@ -67,7 +67,7 @@ def round_time(desk: Desk, problem: Problem, rounds: int = 60) -> float:
     learner = as_learner(desk.learner)
     with threadpool_limits(1):
         source = desk.source(problem, as_calibration(CALIBRATION))
-        mixes = shift_by_name("lin").priors(problem.dataset.mu1, problem.mu2, rounds, None)
+        mixes = shift_by_name("lin").priors(problem.dataset.mu1, problem.mu2, rounds, rng=0)
         state, times = learner.start(source), []
         for X, _ in Stream(problem.dataset.world, mixes, problem.batch_size, seed=0):
             batch = source.read(X)
