@@ -101,7 +101,7 @@ def table(desk: Desk) -> None:
     title = _TITLE.format(
         classes=classes, rounds=rounds, width=WIDTH, rows=ROWS_A_CLASS, gap=LEAST_GAP
     )
-    head = ["mix", "shift", "FIX", "true mix", "calibrated", desk.learner, "share"]
+    head = ["mix", "shift", "FIX", "true mix", "calibrated", desk.learner, "share", "ms a round"]
     show("d", title, head, rows)
     counted = [part for part in shares if not math.isnan(part)]
     close(
