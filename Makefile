@@ -6,7 +6,7 @@ RUN := $(BIN)/priorshift run --data synthetic --preset paper --rounds 10000 --jo
 HINTS := --learner atlas-ada --hint fwd,win,peri,okm --seeds 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench table1 table2 clean
+.PHONY: help demo test lint bench table1 table2 beyond clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +37,9 @@ table1: $(STAMP)  ## the paper's Table 1: synthetic data, every shift and learne
 table2: $(STAMP)  ## the paper's Table 2: the hints of ATLAS-ADA, small and large batches
 	$(RUN) $(HINTS) --batch-size 10
 	$(RUN) $(HINTS) --batch-size 100
+
+beyond: $(STAMP)  ## what goes beyond the paper, with verdicts; results are kept in beyond.db
+	$(BIN)/python -m benchmarks.beyond --store beyond.db
 
 clean:  ## remove .venv and everything else that was built
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov

@@ -48,6 +48,11 @@ class Bench:
             return self.source
         return self.calibrated[job.calibration]
 
+    def stream_for(self, job: Job, seed: int) -> Stream:
+        """The stream of one seed of a job."""
+        priors = job.shift.priors(self.mu1, self.mu2, self.rounds, np.random.default_rng(seed))
+        return Stream(self.world, priors, self.batch_size, seed)
+
 
 @dataclass(frozen=True, eq=False)
 class Job:
@@ -113,8 +118,7 @@ def measure(bench: Bench, job: Job, seed: int, progress: Callable[[int], None]) 
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        priors = job.shift.priors(bench.mu1, bench.mu2, bench.rounds, np.random.default_rng(seed))
-        stream = Stream(bench.world, priors, bench.batch_size, seed)
+        stream = bench.stream_for(job, seed)
         result = evaluate(
             job.learner, bench.source_for(job), stream, protocol=job.protocol, progress=progress
         )

@@ -1,0 +1,1 @@
+"""What is claimed beyond the paper, measured: ``python -m benchmarks.beyond``."""

@@ -1,0 +1,130 @@
+"""The tables of what goes beyond the paper: they run, and their helpers count right."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.beyond import order, real, sharpened
+from benchmarks.beyond.__main__ import TABLES, main
+from benchmarks.beyond.runs import Desk, Problem, Run, share
+from benchmarks.beyond.verdicts import above, below, counted
+
+from priorshift.datasets import load_dataset
+from priorshift.evaluate import evaluate
+from priorshift.learners import FIX
+from priorshift.offline import offline_stage
+from priorshift.store import Store
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.mark.parametrize("letter", sorted(set(TABLES) - {"b"}))
+def test_every_table_is_printed_and_judged(letter, capsys):
+    assert main(["--quick", "--jobs", "1", "--learner", "em", "--only", letter]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"({letter}) ")
+    if letter != "g":
+        assert re.search(r": target .*, measured .*: (true|FALSE)", printed) or "no cell" in printed
+    assert max(map(len, printed.splitlines())) < 130
+
+
+def test_without_the_slow_learner_its_columns_are_empty(capsys):
+    assert main(["--quick", "--light", "--jobs", "1", "--learner", "em", "--only", "b"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    cells = [line.split() for line in lines if " lin " in line or " squ " in line]
+    assert len(cells) == 2
+    assert all(row[-2:] == ["-", "-"] for row in cells)
+
+
+def test_a_table_that_does_not_exist_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["--only", "a,z"])
+    assert "'z'" in capsys.readouterr().err
+
+
+def test_what_the_store_has_needs_no_f(tmp_path: Path):
+    data, runs = load_dataset("digits"), [Run("fth", "squ", "adapt-first", seeds=2)]
+    problem = Problem("digits", data, offline_stage, rounds=20, batch_size=5)
+    store = Store(tmp_path / "results.db")
+    first = Desk("fth", 1, store, quick=True).measure(problem, runs)
+    assert len(store) == 2
+
+    def refuse(data):
+        raise AssertionError("f was made again")
+
+    again = Desk("fth", 1, store, quick=True).measure(replace(problem, build=refuse), runs)
+    assert again == first
+    longer = replace(problem, build=refuse, rounds=21)
+    with pytest.raises(AssertionError, match="made again"):
+        Desk("fth", 1, store, quick=True).measure(longer, runs)
+
+
+def test_problems_that_share_f_make_it_once():
+    made = []
+
+    def build(data):
+        made.append(data.name)
+        return offline_stage(data)
+
+    data, desk = load_dataset("digits"), Desk("em", 1, None, quick=True)
+    for size in (1, 5):
+        desk.measure(Problem("digits", data, build, 10, size), [Run("em", "lin", "adapt-first")])
+    assert made == ["digits"]
+
+
+def test_verdicts():
+    assert counted("c", [True, False]) == "c: target >= 2/2, measured 1/2: FALSE"
+    assert counted("c", [True, False], needed=1).endswith("true")
+    assert below("c", 0.1, 0.1).endswith("true")
+    assert above("c", 94.9, 95).endswith("FALSE")
+    assert above("c", float("nan"), 95).endswith("FALSE")
+    assert share(error=6.0, fix=10.0, floor=5.0) == pytest.approx(80)
+
+
+def test_a_tiny_gap_has_no_share():
+    class Found:
+        fix, true_mix, share = 5.0, 4.6, 50.0
+
+    assert np.isnan(real._share(Found()))
+    Found.true_mix = 4.4
+    assert real._share(Found()) == 50.0
+    assert np.isnan(real._share(None))
+
+
+def test_the_mix_around_a_round_counts_labels_on_both_sides():
+    y = np.random.default_rng(0).integers(0, 3, 47)
+    found = order.mix_around(y, 3, batch_size=5, near=4)
+    assert found.shape == (9, 3)
+    for t, mix in enumerate(found):
+        part = y[max(5 * t - 4, 0) : 5 * t + 9]
+        np.testing.assert_allclose(mix, np.bincount(part, minlength=3) / len(part))
+
+
+def test_a_recorded_stream_keeps_its_order():
+    data = load_dataset("digits")
+    source = offline_stage(data)
+    y = data.y1[:60]
+    priors = order.mix_around(y, 10, 20)
+    stream = order.Recorded(data.world, data.X1[:60], y, 20, priors)
+    result = evaluate(FIX(), source, stream)
+    wrong = source.read(data.X1[:60]).proba.argmax(axis=1) != y
+    np.testing.assert_allclose(result.errors, wrong.reshape(3, 20).mean(axis=1))
+
+
+def test_sharpened_logits_are_three_times_as_large():
+    source = sharpened.plain(load_dataset("digits"))
+    sharp = sharpened.sharp(load_dataset("digits"))
+    rows = load_dataset("digits").X1[:50]
+    fine, bold = (one.read(rows).proba for one in (source, sharp))
+    np.testing.assert_array_equal(fine.argmax(axis=1), bold.argmax(axis=1))
+    ratio = np.log(bold[:, 0] / bold[:, 1]) / np.log(fine[:, 0] / fine[:, 1])
+    np.testing.assert_allclose(ratio, 3, rtol=1e-6)
+    np.testing.assert_array_equal(sharp.labels, source.labels)
+    ratio = np.log(sharp.proba[:, 2] / sharp.proba[:, 3])
+    np.testing.assert_allclose(
+        ratio, 3 * np.log(source.proba[:, 2] / source.proba[:, 3]), rtol=1e-6
+    )
