@@ -291,3 +291,22 @@ def test_settings_are_checked():
         Auto(share=1.0)
     with pytest.raises(InputError, match="rows"):
         Auto(rows=0)
+
+
+def test_late_labels_reach_the_tracker(blobs, fitted):
+    """All labels of an old batch, three rounds late, pull the mix towards what they say."""
+    clf = LabelShiftClassifier(fitted, learner="auto").fit(blobs.X, blobs.y)
+    rng = np.random.default_rng(4)
+    for round_ in range(6):
+        rows = rng.integers(len(blobs.X), size=20)
+        clf.adapt(blobs.X[rows], batch_id=round_)
+    before = clf.state_
+    clf.learn_labels(3, np.full(20, 2))
+    assert clf.state_.t == before.t
+    after = clf.learner_.prior(clf.source_, clf.state_)
+    assert np.isclose(after.sum(), 1.0)
+    told = LabelShiftClassifier(fitted, learner="auto").fit(blobs.X, blobs.y)
+    told.adapt(blobs.X[:20], np.full(20, 2))
+    untold = LabelShiftClassifier(fitted, learner="auto").fit(blobs.X, blobs.y)
+    untold.adapt(blobs.X[:20])
+    assert told.prior_[2] > untold.prior_[2]

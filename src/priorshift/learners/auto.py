@@ -10,6 +10,7 @@ import numpy as np
 from priorshift.learners.components import bayes
 from priorshift.learners.correction import Correction, correction, tilted
 from priorshift.learners.em import check_share, shared
+from priorshift.learners.late import Late
 from priorshift.learners.regimes import RegimesSeen, RegimesState
 from priorshift.learners.residual import judged_step, sketch_of
 from priorshift.learners.tracker import Tracker
@@ -81,6 +82,7 @@ class Auto:
     name: ClassVar[str] = "auto"
     protocol: ClassVar[str] = "adapt-first"
     calibration: ClassVar[str] = "auto"
+    reads_features: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_share("share", self.share)
@@ -131,6 +133,15 @@ class Auto:
         slopes, offsets = found.raw(models)
         return state._replace(models=models, slopes=slopes, offsets=offsets, weights=weights)
 
+    def trace(self, state: AutoState) -> FloatArray:
+        """What correcting the batch just learned from will need, should labels come late."""
+        return _TRACKER.trace(state.tracker)
+
+    def correct(self, source: Source, state: AutoState, late: Late) -> AutoState:
+        """The tracker's belief with labels of an old batch; the linear model stays as it is."""
+        late = late._replace(batch=_read(self.correction(source), late.batch))
+        return state._replace(tracker=_TRACKER.correct(source, state.tracker, late))
+
     def prior(self, source: Source, state: AutoState) -> FloatArray:
         """The class mix of the last batch, as the tracker sees it."""
         return _TRACKER.prior(source, state.tracker)
@@ -152,4 +163,4 @@ def _read(found: Correction | None, batch: Batch) -> Batch:
     """The batch with f corrected, where that pays."""
     if found is None or not found.used:
         return batch
-    return Batch(found(batch.proba, batch.features), batch.features)
+    return batch._replace(proba=found(batch.proba, batch.features))

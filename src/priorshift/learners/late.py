@@ -45,7 +45,7 @@ class Remembered(NamedTuple):
 def remembered_batch(learner: Any, state: Any, batch: Batch, key: int | str) -> Remembered:
     """What is kept of the batch that ``state`` has just learned from.
 
-    Features are kept only for a prior estimator that says that it reads them.
+    Features are kept only for a learner or a prior estimator that says that it reads them.
 
     Examples
     --------
@@ -55,7 +55,10 @@ def remembered_batch(learner: Any, state: Any, batch: Batch, key: int | str) -> 
     >>> record.round, record.known.tolist(), record.features.shape
     (4, [-1], (1, 0))
     """
-    reads = getattr(getattr(learner, "estimator", None), "reads_features", False)
+    reads = any(
+        getattr(reader, "reads_features", False)
+        for reader in (learner, getattr(learner, "estimator", None))
+    )
     rows = len(batch.proba)
     known = np.full(rows, -1) if batch.known is None else batch.known
     return Remembered(

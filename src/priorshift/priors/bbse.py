@@ -87,7 +87,8 @@ class BBSE:
         """Return the estimate with its covariance."""
         inverse = self._inverse(source)
         mean = prediction_mean(batch, self.soft)
-        return PriorEstimate(inverse @ mean, partial(_covariance, inverse, batch, mean, self.soft))
+        covariance = partial(_covariance, inverse, batch, mean, self.soft)
+        return PriorEstimate(self.raw(source, batch), covariance)
 
     def _inverse(self, source: Source) -> FloatArray:
         return source.soft_confusion_inverse if self.soft else source.confusion_inverse
