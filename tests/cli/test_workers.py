@@ -53,7 +53,7 @@ def begun_in(plan, monkeypatch, processes: int, cores: int = 4) -> tuple[int, li
     def note(_, jobs, tasks, processes, rows, progress) -> None:
         found.append((processes, [jobs[number].label for number, _ in tasks]))
         for number, seed in tasks:
-            rows.put(number, seed, Measure(1.0, 1.0, 1.0, 0.0, 0.0, 1.0))
+            rows.put(number, seed, Measure(1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0))
 
     monkeypatch.setattr(workers, "usable_cores", lambda: cores)
     monkeypatch.setattr(workers, "_run_in_workers", note)
