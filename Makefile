@@ -6,7 +6,7 @@ RUN := $(BIN)/priorshift run --data synthetic --preset paper --rounds 10000 --jo
 HINTS := --learner atlas-ada --hint fwd,win,peri,okm --seeds 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench table1 table2 beyond clean
+.PHONY: help demo test slow lint bench table1 table2 beyond clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -23,12 +23,15 @@ demo: $(STAMP)  ## see a classifier follow a changing class mix
 test: lint  ## everything that has to be green before a change goes in
 	$(BIN)/python -m pytest -q -n 2 -m "not slow"
 
+slow: $(STAMP)  ## the long tests: 100,000 rounds of every learner, Table 2 by the tracker
+	$(BIN)/python -m pytest -q -n 2 -m slow
+
 lint: $(STAMP)  ## format, lint and types, without changing a file
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(STAMP)  ## time and memory of the learners
+bench: $(STAMP)  ## time of the learners, as ratios; some 5 minutes
 	$(BIN)/python -m benchmarks
 
 table1: $(STAMP)  ## the paper's Table 1: synthetic data, every shift and learner
