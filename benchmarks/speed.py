@@ -97,7 +97,7 @@ def implicit_figures(seconds: float) -> Iterator[Figure]:
         "ATLAS round of the same N",
         6.0,
         result,
-        f"{evaluations:.1f} gradient evaluations a base learner, residuals up to {residual:.1e}",
+        f"{evaluations:.1f} gradient evaluations a base learner, residuals up to {residual:.3e}",
     )
 
 

@@ -89,3 +89,12 @@ def test_an_unfitted_classifier_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
         LabelShiftClassifier().save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_of_numpy_types_can_be_saved(blobs, fitted, tmp_path):
+    clf = LabelShiftClassifier(
+        fitted, "fth", random_state=np.int64(5), cv=np.int32(4), diameter=np.float32(3.0)
+    ).fit(blobs.X, blobs.y)
+    clf.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert (again.random_state, again.cv, again.diameter) == (5, 4, 3.0)

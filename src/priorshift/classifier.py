@@ -263,15 +263,18 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if key is not None and self.label_memory:
             record = remembered_batch(self.learner_, state, batch, key)
             memory = (*memory, record)[-self.label_memory :]
-        self._watch(batch)
-        self.state_, self.memory_ = state, memory
+        guard_state = self._watched(batch)
+        alarm = guard_state is not None and guard_state.alarm and not self.guard_state_.alarm
+        self.state_, self.memory_, self.guard_state_ = state, memory, guard_state
+        if alarm and self.on_alarm != "ignore":
+            self._tell()
         return self
 
     def learn_labels(self, batch_id: int | str, y: Any) -> Self:
         """Learn labels of a past batch, all or some of them; may be called again for more.
 
-        Of "uogd", "atlas" and other learners that take gradient steps, labels must come with their
-        batch: late ones are checked, and change nothing, with a warning.
+        "fth", "ftfwh", "em", "regimes", "tracker" and "auto" use them. Of the others labels must
+        come with their batch: late ones are checked, and change nothing, with a warning.
 
         Parameters
         ----------
@@ -305,20 +308,21 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.memory_ = tuple(after if kept is record else kept for kept in self.memory_)
         return self
 
-    def _watch(self, batch: Batch) -> None:
-        """Show the batch to the guard; warn once, at the alarm."""
+    def _watched(self, batch: Batch) -> Any:
+        """What the guard knows once it has seen the batch."""
         if self.guard_ is None:
-            return
-        before = self.guard_state_.alarm
-        self.guard_state_ = self.guard_.update(self.source_, self.guard_state_, batch)
-        if self.guard_state_.alarm and not before and self.on_alarm != "ignore":
-            report = self.guard_report_
-            warnings.warn(
-                f"this stream is no mix of the known classes (p = {report.p_value:.2g}): "
-                f"{report.evidence}",
-                PriorshiftWarning,
-                stacklevel=4,
-            )
+            return None
+        return self.guard_.update(self.source_, self.guard_state_, batch)
+
+    def _tell(self) -> None:
+        """Warn of the guard's alarm, after everything has been learned."""
+        report = self.guard_report_
+        warnings.warn(
+            f"this stream is no mix of the known classes (p = {report.p_value:.2g}): "
+            f"{report.evidence}",
+            PriorshiftWarning,
+            stacklevel=4,
+        )
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities (n, K) under the present class mix; changes nothing."""
@@ -327,7 +331,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def _predict_read(self, batch: Batch) -> FloatArray:
         """Class probabilities of a batch that has been read."""
         if self.on_alarm == "fall-back" and self.guard_ is not None and self.guard_state_.alarm:
-            return batch.proba
+            return batch.f0_proba
         return self.learner_.predict_proba(self.source_, self.state_, batch)
 
     def predict(self, X: Any) -> AnyArray:
@@ -378,13 +382,13 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self._fitted()
         names = getattr(self, "feature_names_in_", None)
         extra = {
-            "cv": self.cv,
-            "random_state": self.random_state,
-            "diameter": self.diameter,
+            "cv": int(self.cv),
+            "random_state": int(self.random_state),
+            "diameter": None if self.diameter is None else float(self.diameter),
             "calibration": encode_recipe(self.calibration),
             "sketch": sketch_setting(self.sketch),
             "on_alarm": self.on_alarm,
-            "label_memory": self.label_memory,
+            "label_memory": int(self.label_memory),
             "n_features_in": getattr(self, "n_features_in_", None),
             "feature_names_in": None if names is None else [str(name) for name in names],
         }

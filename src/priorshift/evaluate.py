@@ -263,7 +263,11 @@ def _note(
     """Write down what the learner believes at the time of its prediction."""
     tracks.priors[t] = learner.prior(source, state)
     if tracks.weights is not None:
-        tracks.weights[t] = learner.weights(source, state)
+        weights = learner.weights(source, state)
+        if len(weights) > tracks.weights.shape[1]:  # a pool without a horizon has grown
+            room = np.full((len(tracks.weights), len(weights) - tracks.weights.shape[1]), np.nan)
+            tracks.weights = np.concatenate([tracks.weights, room], axis=1)
+        tracks.weights[t, : len(weights)] = weights
     if tracks.risks is not None and risk is not None:
         W = learner.model(source, state)[None]
         tracks.risks[t] = float(class_risks(risk, source.loss, W)[0] @ truth)

@@ -45,7 +45,8 @@ class Batch(NamedTuple):
     ``proba`` is what learners read: f0's probabilities, calibrated where the source has a
     calibration. Then ``raw`` holds f0's own; ``f0_proba`` finds them in either case. ``known`` (n,)
     holds the class index of each row whose label has come, -1 for all others; None: of no row.
-    Learners adapt to it, and predict as if it were not there.
+    Learners adapt to it and predict without looking at it; what they have learned from it stays in
+    the mix, also when the same batch is predicted.
 
     Examples
     --------

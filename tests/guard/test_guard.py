@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from benchmarks.guard import cells_of, gaussian_pool, null_streams, smallest_log_p
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 
 from priorshift import (
     FileFormatError,
@@ -226,3 +229,30 @@ def test_no_alarms_in_simulated_streams_with_a_small_hold_out(n_classes, rows) -
     alarms, least = null_streams(pool, hold=300, rows=rows, rounds=1000, streams=10, seed=2)
     assert alarms == 0
     assert least > 0.01
+
+
+def at_the_brink(learner):
+    """A watched classifier, its model, rows of no known class, and rows to predict."""
+    rng = np.random.default_rng(8)
+    y = rng.integers(0, 3, 900)
+    X = rng.normal(size=(900, 3)) + 2.0 * np.eye(3)[y]
+    model = GaussianNB().fit(X[:300], y[:300])
+    clf = LabelShiftClassifier(model, learner, guard=True, on_alarm="fall-back")
+    return clf.fit(X[300:], y[300:]), model, rng.normal(size=(400, 3)) + 9.0, X[:50]
+
+
+def test_after_an_alarm_the_model_itself_predicts_not_a_calibrated_one():
+    clf, model, strange, rows = at_the_brink("tracker")
+    with pytest.warns(PriorshiftWarning, match="no mix of the known classes"):
+        clf.adapt(strange)
+    np.testing.assert_allclose(clf.predict_proba(rows), model.predict_proba(rows), rtol=1e-12)
+
+
+def test_a_warning_that_is_an_error_leaves_no_half_learned_batch():
+    clf, _, strange, _ = at_the_brink("fth")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(PriorshiftWarning):
+            clf.adapt(strange)
+    assert clf.n_rounds_ == 1
+    assert clf.guard_report_.alarm

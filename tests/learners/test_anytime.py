@@ -15,6 +15,7 @@ from priorshift.learners.anytime import (
 )
 from priorshift.learners.base import hedge_weights
 from priorshift.learners.walk import can_walk
+from priorshift.streams import Stream
 
 EARLY, LONG = 16, 20  # the first growth, and a while after it
 
@@ -153,3 +154,13 @@ def test_no_horizon_costs_little(source, batches):
 
     for kind in (UOGD, ATLAS):
         assert mean_risk(kind(horizon=None)) < mean_risk(kind(horizon=240)) + 0.02
+
+
+def test_weights_of_a_pool_that_grows_can_be_tracked(source, blobs):
+    priors = np.tile([0.4, 0.3, 0.3], (1100, 1))
+    stream = Stream(blobs.world, priors, batch_size=2, seed=0)
+    found = evaluate(ATLAS(horizon=None), source, stream, track_weights=True)
+    first, last = found.weights[0], found.weights[-1]
+    assert np.isnan(first[-1])  # it was not there yet
+    assert np.isfinite(last).all()
+    assert last.sum() == pytest.approx(1.0)

@@ -310,3 +310,9 @@ def test_late_labels_reach_the_tracker(blobs, fitted):
     untold = LabelShiftClassifier(fitted, learner="auto").fit(blobs.X, blobs.y)
     untold.adapt(blobs.X[:20])
     assert told.prior_[2] > untold.prior_[2]
+
+
+def test_a_tiny_sketch_has_no_more_pieces_than_the_rarest_class_has_rows(source):
+    found = correction(source)
+    pieces = {id(sketch_of(found, 2, t)) for t in range(200)}
+    assert len(pieces) <= found.counts.min() // 2

@@ -60,7 +60,7 @@ def test_the_curvature_part_is_stratified_and_never_empty(rows):
     np.testing.assert_array_equal(part.products, part.XT[upper] * part.XT[lower])
 
 
-def test_a_large_part_is_everything(rows):
+def test_a_part_of_many_rows_is_everything(rows):
     X, y = rows
     data = RiskData.of(X, y, 3)
     np.testing.assert_array_equal(data.part.XT, data.XT)

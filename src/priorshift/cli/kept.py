@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 from priorshift import __version__
@@ -13,7 +15,7 @@ from priorshift.datasets import Dataset
 from priorshift.store import Store, code_digest, describe, digest
 
 # What is measured and how (cli/jobs.py): a change there needs another number here.
-_KIND = "priorshift run, 2"
+_KIND = "priorshift run, 3"
 
 
 def data_digest(dataset: Dataset) -> str:
@@ -49,6 +51,7 @@ def settings_of(bench: Bench, job: Job, preset: str, seed: int) -> dict[str, Any
         "priorshift": __version__,
         "code": code_digest(),
         "compiled": available(),  # the same numbers up to rounding only
+        "versions": _versions(),
         "data": bench.data,
         "loss": bench.source.loss.name,
         "mu1": bench.mu1.tolist(),
@@ -62,6 +65,13 @@ def settings_of(bench: Bench, job: Job, preset: str, seed: int) -> dict[str, Any
         "protocol": job.protocol,
         "seed": seed,
     }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Of the packages that fit f0 and do the sums."""
+    names = ("numpy", "scipy", "scikit-learn", *(["numba"] if available() else []))
+    return {name: version(name) for name in names}
 
 
 class Kept:

@@ -61,11 +61,12 @@ class GuardReport(NamedTuple):
     alarm : bool
         Whether the stream has been found to be no mix of the known classes.
     p_value : float
-        Valid at every time: under label shift the chance that it is ever below a is at most a.
+        For every time: under label shift the chance that it is ever below a is about a at most
+        (see `docs/guard.md` for which steps are exact and what was measured).
     round : int
         Round of the alarm, or of the smallest p-value while there is none; 0 before any.
     kind : str
-        "confidence", "distance", "residual", "feature", or "" where nothing surprises.
+        "confidence", "distance", "neighbour", "residual", "feature"; "" where nothing surprises.
     evidence : str
         The most surprising count in words.
 
@@ -89,12 +90,13 @@ class Guard:
     Label shift says that rows of round t come from :math:`\sum_k \mu_{t,k} P_k`: the mixes
     :math:`\mu_t` may change as they like, the classes :math:`P_k` may not. The guard counts rows
     in regions of f0's confidence, of the distance to the class centres and of every feature, in
-    blocks of doubling length, and asks whether any class mix explains the counts. A new class, a
-    change of the features or a broken sensor puts more rows into some region than any mix does.
+    blocks that are each four times as long as the one before, and asks whether any class mix
+    explains the counts. A new class, a change of the features or a broken sensor puts more rows
+    into some region than any mix does.
 
-    The chance of an alarm at any time of a stream under label shift is at most `alpha`, the
-    finite hold-out included (see `priorshift.guard.bound` for the bound and for which steps of it
-    are exact).
+    It is built so that the chance of an alarm at any time of a stream under label shift is at most
+    `alpha`, the finite hold-out included. That rests on approximations where there is more than one
+    class (see `priorshift.guard.bound` for which steps are exact, `docs/guard.md` for simulations).
 
     Parameters
     ----------

@@ -230,7 +230,7 @@ def bounded_threshold(room: float, level: float) -> float:
     (1.642, 2.706)
     """
     if room == 0.0:
-        return float(ndtri(level) ** 2)
+        return float(max(ndtri(level), 0.0) ** 2)
 
     def short(c: float) -> float:
         root = np.sqrt(c)

@@ -190,6 +190,9 @@ def _basis(X: FloatArray, intercept: bool) -> Basis:
     values, vectors = values[kept], vectors[:, kept]
     if wide:
         vectors = some.T @ vectors / np.sqrt(n * values)
+    # A direction has no sign of its own; a state that was saved elsewhere must find the same one.
+    largest = np.abs(vectors).argmax(axis=0)
+    vectors *= np.where(vectors[largest, np.arange(vectors.shape[1])] < 0.0, -1.0, 1.0)
     return Basis(centre, np.ascontiguousarray(vectors / np.sqrt(values)))
 
 

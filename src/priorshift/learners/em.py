@@ -141,8 +141,9 @@ class EM:
     the long-run mix. Weights follow the evidence of every batch, :math:`w_j \leftarrow w_j
     p_j(S_t)`, and then lend a fixed share to all.
 
-    There is no horizon and no step size. The log-loss of the mixture is at most that of the best
-    expert plus :math:`\ln J + T \ln\frac{1}{1 - share}`.
+    There is no horizon and no step size. The loss of the mixture is at most that of the best expert
+    plus :math:`\ln J + T \ln\frac{1}{1 - share}`, losses being minus the lower bound of the log
+    evidence that the weights use; for batches of one row that is the log-loss itself.
 
     Parameters
     ----------

@@ -52,7 +52,8 @@ def sketch_of(found: Correction, rows: int, t: int) -> tuple[Half, Half]:
 
 
 def _cut(found: Correction, rows: int) -> list[tuple[Half, Half]]:
-    number = max(1, len(found.labels) // rows)
+    # No more pieces than the rarest class has rows for: each piece has rows of every class.
+    number = max(1, min(len(found.labels) // rows, int(found.counts.min()) // 2))
     starts = np.concatenate([[0], np.cumsum(found.counts)])
     pieces: list[list[list[IntArray]]] = [[[], []] for _ in range(number)]
     for a, b in pairwise(starts):

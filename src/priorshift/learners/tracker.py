@@ -18,7 +18,8 @@ class Tracker(Regimes):
     """Follow the class mix, whether it drifts, jumps or comes back; nothing to tune.
 
     ``EM`` and ``Regimes`` both weigh every batch; the evidence decides how far each is trusted.
-    The log-loss is at most that of the better one plus ``ln 2 + T ln(1 / (1 - trust_share))``.
+    The loss is at most that of the better one plus ``ln 2 + T ln(1 / (1 - trust_share))``, with
+    losses as in ``EM``.
 
     Parameters
     ----------

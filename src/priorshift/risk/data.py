@@ -140,11 +140,6 @@ class RiskData:
         return CurvatureData.of(self, size)
 
     @cached_property
-    def large_part(self) -> CurvatureData:
-        """A larger such part, for losses whose curvature sits in few rows."""
-        return self.whole.large_part if self.whole is not None else CurvatureData.of(self, 4096)
-
-    @cached_property
     def shares(self) -> Float32Array:
         """Each sample's share of its class (n,): they add up to one in every class."""
         if self.weights is not None:
