@@ -241,3 +241,12 @@ def test_bad_gaussians_are_refused(centres: object, covariance: object, says: st
 def test_densities_of_the_wrong_width_are_refused() -> None:
     with pytest.raises(InputError, match="3 features"):
         WORLDS["correlated"].log_densities(np.ones((2, 2)))  # type: ignore[attr-defined]
+
+
+def test_discriminants_are_densities_but_for_a_number_of_the_row():
+    rng = np.random.default_rng(2)
+    root = rng.normal(size=(4, 4))
+    world = GaussianWorld(5 * rng.normal(size=(3, 4)), root @ root.T + np.eye(4))
+    X = 5 * rng.normal(size=(50, 4))
+    gaps = world.log_densities(X) - world.discriminants(X)
+    np.testing.assert_allclose(gaps - gaps[:, :1], 0.0, atol=1e-9)

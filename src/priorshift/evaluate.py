@@ -14,6 +14,7 @@ from priorshift.learners import Learner
 from priorshift.learners.base import round_cost
 from priorshift.learners.walk import can_walk, walk
 from priorshift.risk import RiskData, class_risks
+from priorshift.rows import row_argmax
 from priorshift.shifts import total_variation
 from priorshift.source import Batch, Source
 from priorshift.streams import Chunk, Stream
@@ -161,7 +162,7 @@ def evaluate(
         for chunk in stream.chunks():
             batch = source.read(chunk.X)
             rows = slice(chunk.first, chunk.first + chunk.rounds)
-            fix_errors[rows] = _per_round(batch.f0_proba.argmax(axis=1) != chunk.y, chunk)
+            fix_errors[rows] = _per_round(row_argmax(batch.f0_proba) != chunk.y, chunk)
             oracle = _oracle(source, stream, chunk, batch.f0_proba)
             oracle_errors[rows] = _per_round(oracle != chunk.y, chunk)
             floor = _with_true_mix(source, stream, chunk, batch.proba)
@@ -274,12 +275,14 @@ def _note(
 
 
 def _per_round(wrong: Any, chunk: Chunk) -> FloatArray:
-    return np.asarray(wrong.reshape(chunk.rounds, -1).mean(axis=1))
+    wrongs = wrong.reshape(chunk.rounds, -1)
+    return np.asarray(np.count_nonzero(wrongs, axis=1) / wrongs.shape[1])
 
 
 def _oracle(source: Source, stream: Stream, chunk: Chunk, proba: FloatArray) -> IntArray:
     """Predictions of the clairvoyant: true class mix, with true densities where they are known."""
-    densities = getattr(stream.world, "log_densities", None)
+    world = stream.world
+    densities = getattr(world, "discriminants", getattr(world, "log_densities", None))
     if densities is None:
         return _with_true_mix(source, stream, chunk, proba)
     return _best_classes(densities(chunk.X), stream, chunk)
@@ -287,15 +290,17 @@ def _oracle(source: Source, stream: Stream, chunk: Chunk, proba: FloatArray) -> 
 
 def _with_true_mix(source: Source, stream: Stream, chunk: Chunk, proba: FloatArray) -> IntArray:
     """Predictions of class probabilities under the prior, moved to the true class mix."""
-    with np.errstate(divide="ignore"):
-        return _best_classes(np.log(proba) - np.log(source.prior), stream, chunk)
+    ratios = np.repeat(chunk.priors / source.prior, stream.batch_size, axis=0)
+    ratios *= proba
+    best = row_argmax(ratios)
+    # Where f0 gives no possible class any chance, the class mix alone decides.
+    blind = ratios[np.arange(len(best)), best] == 0.0
+    if blind.any():
+        best[blind] = np.repeat(chunk.priors, stream.batch_size, axis=0)[blind].argmax(axis=1)
+    return best
 
 
 def _best_classes(log_densities: FloatArray, stream: Stream, chunk: Chunk) -> IntArray:
     with np.errstate(divide="ignore"):
         log_prior = np.repeat(np.log(chunk.priors), stream.batch_size, axis=0)
-    scores = log_densities + log_prior
-    # Where f0 gives no possible class any chance, the class mix alone decides.
-    blind = np.isneginf(scores).all(axis=1)
-    scores[blind] = log_prior[blind]
-    return np.asarray(scores.argmax(axis=1))
+    return row_argmax(log_densities + log_prior)

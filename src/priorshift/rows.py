@@ -1,4 +1,4 @@
-"""Sums, maxima and softmax along rows that are short: many rows, few columns.
+"""Sums, largest entries and softmax along rows that are short: many rows, few columns.
 
 NumPy reduces each row by itself, which for a handful of columns costs more than laying the columns
 out first. The order of the operations within a row does not depend on how many rows there are.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from priorshift.typing import FloatArray
+from priorshift.typing import FloatArray, IntArray
 
 _SHORT = 32
 
@@ -39,3 +39,21 @@ def row_softmax(Z: FloatArray) -> FloatArray:
     np.exp(columns, out=columns)
     columns /= np.add.reduce(columns, axis=0)
     return np.ascontiguousarray(columns.T)
+
+
+def row_argmax(P: FloatArray) -> IntArray:
+    """Return the place of each row's largest entry, the first of several.
+
+    Examples
+    --------
+    >>> row_argmax(np.array([[0.2, 0.5, 0.5], [0.7, 0.1, 0.2]])).tolist()
+    [1, 0]
+    """
+    if P.shape[1] > _SHORT:
+        return np.asarray(P.argmax(axis=1))
+    columns = np.ascontiguousarray(P.T)
+    best, top = np.zeros(len(P), dtype=np.intp), columns[0]
+    for k, column in enumerate(columns[1:], start=1):
+        best[column > top] = k
+        top = np.maximum(top, column)
+    return best
