@@ -31,7 +31,7 @@ lint: $(STAMP)  ## format, lint and types, without changing a file
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(STAMP)  ## time of the learners, as ratios; some 5 minutes
+bench: $(STAMP)  ## time of the learners, as ratios; some 7 minutes
 	$(BIN)/python -m benchmarks
 
 table1: $(STAMP)  ## the paper's Table 1: synthetic data, every shift and learner

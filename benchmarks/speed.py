@@ -167,7 +167,7 @@ def loop_figure(seconds: float) -> Figure:
 
 def sweep_figure(seconds: float) -> Figure:
     """``priorshift run`` of 8 jobs in two processes and in one."""
-    rounds, turns = ("6000", 5) if seconds else ("20", 1)
+    rounds, turns = ("12000", 5) if seconds else ("20", 1)
     words = f"-m priorshift run --learner uogd,atlas --seeds 1 --quiet --json - --rounds {rounds}"
 
     def run(jobs: int) -> float:

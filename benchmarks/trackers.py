@@ -89,7 +89,7 @@ def tracker_rounds(seconds: float) -> Iterator[tuple[str, str, float | None, Rat
     play = rounds_of(as_learner("auto"), source, stream)
     for _ in range(20):
         play()
-    title = "auto round with all members, 100 rows, K = 10, d = 784"
+    title = "auto round, all members, K = 10, d = 784"
     yield title, "predict_proba, 100 x 784", 10.0, compare(play, yardstick, seconds)
 
 
