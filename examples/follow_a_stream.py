@@ -10,14 +10,14 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
-from priorshift import AtlasAda, LabelShiftClassifier
+from priorshift import LabelShiftClassifier
 
 X, y = load_digits(return_X_y=True)
 X_train, X_rest, y_train, y_rest = train_test_split(X / 16, y, train_size=300, random_state=0)
 X_hold, X_live, y_hold, y_live = train_test_split(X_rest, y_rest, train_size=700, random_state=0)
 
 model = LogisticRegression(max_iter=1000).fit(X_train, y_train)  # last year's model
-clf = LabelShiftClassifier(model, learner=AtlasAda(hint="okm", horizon=100))
+clf = LabelShiftClassifier(model)
 clf.fit(X_hold, y_hold)  # a labelled hold-out measures the model, once
 
 rng = np.random.default_rng(0)

@@ -25,7 +25,7 @@ def test_demo_writes_a_picture_and_says_where(call, tmp_path):
     assert os.listdir(tmp_path) == ["a.png"]
     assert str(out) in answer.out.splitlines()[-1]
     assert answer.out.count("after round") == 10
-    for word in ("FIX", "ATLAS-ADA", "oracle", "digit 8 true", "adapt-first"):
+    for word in ("FIX", "AUTO", "oracle", "digit 8 true", "adapt-first"):
         assert word in answer.out
 
 
@@ -33,7 +33,7 @@ def test_default_stream_has_the_order_of_the_story(capsys):
     options = build_parser().parse_args(["demo"])
     contest = hold_contest(options.learner, options.rounds, options.seed)
     fix, learner, oracle = (100 * errors.mean() for errors in contest.errors.values())
-    assert list(contest.errors) == ["FIX", "ATLAS-ADA", "oracle"]
+    assert list(contest.errors) == ["FIX", "AUTO", "oracle"]
     assert oracle <= learner < fix
     assert 8 < fix < 20
     assert fix - learner > 0.4 * (fix - oracle)

@@ -83,7 +83,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--learner",
         type=one_name("learner", _LEARNERS),
-        default="atlas-ada",
+        default="auto",
         metavar="NAME",
         help=f"who adapts: {', '.join(_LEARNERS)}",
     )
