@@ -124,10 +124,13 @@ class Source:
     n_features: int
     honest: bool = True
     calibration: CalibrationMap | None = None
+    raw: FloatArray | None = None
 
     def __post_init__(self) -> None:
         for array in (self.prior, self.proba, self.labels, self.head, self.risk.XT):
             array.setflags(write=False)  # states may share them, and many streams do
+        if self.raw is not None:
+            self.raw.setflags(write=False)
         if self.risk.weights is not None:
             self.risk.weights.setflags(write=False)
 
@@ -135,6 +138,11 @@ class Source:
     def classes(self) -> AnyArray:
         """Class labels, sorted."""
         return self.model.classes
+
+    @property
+    def f0_proba(self) -> FloatArray:
+        """f0's own probabilities on the hold-out, without calibration."""
+        return self.proba if self.raw is None else self.raw
 
     @property
     def n_classes(self) -> int:
@@ -268,7 +276,7 @@ class Source:
             folds=cv,
             seed=random_state,
         )
-        return replace(self, proba=found.proba, calibration=found.map)
+        return replace(self, proba=found.proba, calibration=found.map, raw=self.proba)
 
 
 def build_source(

@@ -176,7 +176,7 @@ class Views:
         names = ["confidence", "distance", *(["residual"] if wide else []), "neighbour"]
         names += [f"feature {column}" for column in columns]
         views = cls(columns, Shape.of(rows, source.labels), wide, tuple(names))
-        return views, views._stack(source.proba, views._hold_out(rows, source.labels), rows)
+        return views, views._stack(source.f0_proba, views._hold_out(rows, source.labels), rows)
 
     def _hold_out(self, rows: FloatArray, labels: IntArray) -> FloatArray:
         """Distances (n, 3) of the hold-out's own rows, none measured by what it helped to fit."""
@@ -201,7 +201,9 @@ class Views:
             rows = np.zeros((len(rows), 1))
         near = self.shape.neighbour(rows)
         distances = np.column_stack([self.shape.distances(rows), near])
-        return self._stack(batch.proba, distances, rows)
+        # f0 as it is: a calibration is fitted to all of the hold-out, but judged there by folds, so
+        # that calibrated probabilities of hold-out and stream are not alike.
+        return self._stack(batch.f0_proba, distances, rows)
 
     def _stack(self, proba: FloatArray, distances: FloatArray, rows: AnyArray) -> FloatArray:
         some = distances if self.wide else distances[:, [0, 2]]

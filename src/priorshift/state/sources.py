@@ -54,6 +54,8 @@ def encode_source(source: Source, parts: Parts) -> dict[str, Any]:
         "intercept": source.features.intercept,
     }
     encoded = {name: parts.encode(value, f"source/{name}") for name, value in fields.items()}
+    if source.raw is not None:
+        encoded["raw"] = parts.encode(source.raw, "source/raw")
     if source.calibration is not None:
         encoded["calibration"] = _encode_calibration(source.calibration, parts)
     encoded["estimator"] = _encode_object(source.model.estimator, "estimator", parts)
@@ -135,6 +137,8 @@ an array of float64 with shape (2,) is needed
         ("risk.offsets", source.risk.offsets, np.intp, (K + 1,)),
         ("head", source.head, np.float32, (K, d)),
     ]
+    if source.raw is not None:
+        needed.append(("raw", source.raw, np.float64, (n, K)))
     if weights is not None:
         needed.append(("risk.weights", weights, np.float32, (m,)))
     for name, array, dtype, shape in needed:
