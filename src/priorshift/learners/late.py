@@ -83,7 +83,10 @@ def check_key(key: Any) -> int | str:
     if isinstance(key, np.integer):
         return int(key)
     if isinstance(key, bool) or not isinstance(key, int | str):
-        raise InputError(f"batch_id is {key!r}: give a whole number or a string")
+        raise InputError(
+            f"batch_id is a {type(key).__name__}: give the whole number or string that the batch had "
+            "in adapt(X, batch_id=...)"
+        )
     return key
 
 
