@@ -50,7 +50,7 @@ def test_ids_are_refused_kindly_when_unknown_forgotten_or_used(clf, rounds):
     with pytest.raises(InputError, match="batch_id=3"):
         clf.adapt(rounds[5], batch_id=3)
     for odd in (True, 1.5, ("a",)):
-        with pytest.raises(InputError, match="whole number or a string"):
+        with pytest.raises(InputError, match="whole number or string"):
             clf.adapt(rounds[5], batch_id=odd)
     assert state_bytes(clf.state_) == before
     assert clf.fit(rounds[0], np.array(["ant", "bee", "cat"] * 9)[:25]).memory_ == ()

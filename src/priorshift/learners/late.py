@@ -84,7 +84,7 @@ def check_key(key: Any) -> int | str:
         return int(key)
     if isinstance(key, bool) or not isinstance(key, int | str):
         raise InputError(
-            f"batch_id is a {type(key).__name__}: give the whole number or string that the batch had "
+            f"batch_id is a {type(key).__name__}: give the whole number or string that it had "
             "in adapt(X, batch_id=...)"
         )
     return key
