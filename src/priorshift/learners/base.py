@@ -153,9 +153,15 @@ class Settings:
             return np.maximum(raw, 0.0)
         return project_simplex(raw) if self.form == "simplex" else raw
 
+    @property
+    def sketch_object(self) -> Sketch | None:
+        """The sketch itself, where it was given by name."""
+        return None if self.sketch is None else as_sketch(self.sketch)
+
     def risk_data(self, source: Source, t: int) -> RiskData:
         """The offline set, or what the sketch shows of it in round t."""
-        return source.risk if self.sketch is None else as_sketch(self.sketch).at(source.risk, t)
+        sketch = self.sketch_object
+        return source.risk if sketch is None else sketch.at(source.risk, t)
 
     def paper_rate(self, source: Source, t: int) -> float:
         r"""Hedge's rate in the paper's experiments: :math:`\min(1, 1 / (G \Gamma \sqrt t))`."""

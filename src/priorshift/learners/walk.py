@@ -10,7 +10,7 @@ from priorshift.compiled import plain
 from priorshift.learners.atlas import ATLAS, AtlasState
 from priorshift.learners.uogd import UOGD, UogdState
 from priorshift.priors import BBSE, project_simplex
-from priorshift.risk import Blocks, RiskData, as_sketch
+from priorshift.risk import Blocks, RiskData
 from priorshift.risk.data import read_only
 from priorshift.risk.kernel import compiled_whole
 from priorshift.source import Batch, Source
@@ -45,7 +45,7 @@ def can_walk(learner: Any, source: Source, state: Any) -> bool:
     """
     if type(learner) not in (UOGD, ATLAS):
         return False
-    sketch = None if learner.sketch is None else as_sketch(learner.sketch)
+    sketch = learner.sketch_object
     return (
         not learner.anytime  # steps and pools that change are left to Python
         and learner.form in ("raw", "clipped")
@@ -94,7 +94,7 @@ def walk(
 
 def _laid_out(learner: UOGD | ATLAS, data: RiskData) -> _Laid:
     """Lay what rounds read side by side, once for as long as the set itself."""
-    sketch = None if learner.sketch is None else as_sketch(learner.sketch)
+    sketch = learner.sketch_object
     if sketch is None:
         return _Laid(data.XT, data.shares, data.offsets[None], data.means[None], data.largest_norm)
     key = ("laid out", sketch)

@@ -20,16 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorshift import compiled
 from priorshift.risk.data import RiskData
-from priorshift.risk.kernel import (
-    _SAFE_EXPONENT,
-    RiskValue,
-    _blocks,
-    _runs,
-    _weigh_compiled,
-    _weigh_softmax,
-)
+from priorshift.risk.kernel import _SAFE_EXPONENT, RiskValue, _blocks, _runs, weigh_softmax
 from priorshift.risk.losses import Loss, SmoothedHinge
 from priorshift.typing import Float32Array, FloatArray, IntArray
 
@@ -154,7 +146,6 @@ def curved_pass(
     steepest = float(np.einsum("ij,ij->i", differences, differences).max()) ** 0.5
     safe = steepest * data.largest_norm + margin / tau < _SAFE_EXPONENT
     part, stride = _all_rows(data, weights, len(differences))
-    weigh = _weigh_compiled if compiled.available() else _weigh_softmax
     value = np.zeros(len(W))
     moments = np.zeros_like(differences)
     kept = np.empty((data.n_classes - 1, len(W), len(part.columns)), np.float32)
@@ -165,7 +156,7 @@ def curved_pass(
             planes = logits.reshape(-1, len(W), b - a)
             if margin:
                 _lift_rivals(planes, data.offsets - a, margin / tau)
-            weigh(logits, weights[a:b], safe, value)
+            weigh_softmax(logits, weights[a:b], safe, value)
             moments += logits @ X.T
             here = slice(*np.searchsorted(part.columns, (a, b)))
             if here.stop - here.start == b - a:

@@ -128,14 +128,13 @@ def _softmax_pass(
     steepest = float(np.einsum("ij,ij->i", differences, differences).max()) ** 0.5
     safe = steepest * data.largest_norm < _SAFE_EXPONENT
     weights = data.sample_weights(mix)
-    weigh = _weigh_compiled if compiled.available() else _weigh_softmax
     value = np.zeros(n_learners)
     moments = np.zeros((rows, width), np.float32)
     for first, last in _runs(data, mix):
         for a, b in _blocks(first, last, rows):
             X = data.XT[:, a:b]
             logits = np.asarray(differences @ X, dtype=np.float32)
-            weigh(logits, weights[a:b], safe, value)
+            weigh_softmax(logits, weights[a:b], safe, value)
             moments += logits @ X.T
     total = mix @ data.means
     gradient = np.empty_like(W)
@@ -145,21 +144,25 @@ def _softmax_pass(
     return value, gradient
 
 
-def _weigh_compiled(
-    logits: Float32Array, weights: Float32Array, safe: bool, value: FloatArray
-) -> None:
-    from priorshift.compiled.softmax import weigh_all
-
-    weigh_all(logits, weights, safe, value)
-
-
-def _weigh_softmax(
+def weigh_softmax(
     logits: Float32Array, weights: Float32Array, safe: bool, value: FloatArray
 ) -> None:
     """Turn logits (R, m) into weighted probabilities in place.
 
     Add the weighted sum of ``log(1 + sum exp)`` of each learner to ``value`` (N,).
+
+    Examples
+    --------
+    >>> logits, value = np.zeros((1, 1), np.float32), np.zeros(1)
+    >>> weigh_softmax(logits, np.ones(1, np.float32), True, value)
+    >>> logits.tolist(), value.round(4).tolist()
+    ([[0.5]], [0.6931])
     """
+    if compiled.available():
+        from priorshift.compiled.softmax import weigh_all
+
+        weigh_all(logits, weights, safe, value)
+        return
     planes = logits.reshape(-1, len(value), logits.shape[1])
     if safe:
         np.exp(planes, out=planes)
