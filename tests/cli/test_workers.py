@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from priorshift import processes
 from priorshift.cli import pool, workers
 from priorshift.cli.jobs import Bench, Job, Measure
 from priorshift.cli.main import build_parser
@@ -39,7 +40,7 @@ def test_each_way_to_start_gives_the_same_bits(plan, method, monkeypatch):
 
 def test_a_process_with_threads_is_not_forked():
     found: list[str] = []
-    thread = threading.Thread(target=lambda: found.append(pool.start_method()))
+    thread = threading.Thread(target=lambda: found.append(processes.start_method()))
     thread.start()
     thread.join()
     assert found == ["spawn"]
@@ -87,10 +88,10 @@ def test_by_default_every_core_is_used_where_it_is_worth_it(plan, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be taken away here")
 def test_cores_that_are_not_ours_do_not_count():
     ours = os.sched_getaffinity(0)
-    assert pool.usable_cores() == len(ours)
+    assert processes.usable_cores() == len(ours)
     os.sched_setaffinity(0, {min(ours)})
     try:
-        assert pool.usable_cores() == 1
+        assert processes.usable_cores() == 1
     finally:
         os.sched_setaffinity(0, ours)
 
@@ -99,13 +100,13 @@ def test_ready_results_are_taken_and_only_new_ones_kept(plan):
     bench, jobs = plan
     whole = workers.run_jobs(bench, jobs, 2)
     ready = {(1, 0): whole[1][0]._replace(error=99.0), (2, 1): whole[2][1]}
-    for processes in (1, 2):
+    for how_many in (1, 2):
         kept: dict[tuple[int, int], Measure] = {}
         found = workers.run_jobs(
             bench,
             jobs,
             2,
-            processes=processes,
+            processes=how_many,
             ready=ready,
             keep=lambda number, seed, one, kept=kept: kept.update({(number, seed): one}),
         )

@@ -15,11 +15,11 @@ from threadpoolctl import threadpool_limits
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.cli.arguments import HelpFormatter, one_name, whole_number
 from priorshift.cli.kernels import prepare_kernels
-from priorshift.cli.output import check_writable
 from priorshift.datasets import digits_split
 from priorshift.errors import InputError
 from priorshift.learners import LEARNERS, as_learner
 from priorshift.report.figures import StreamPicture, need_matplotlib, save_stream_picture
+from priorshift.report.output import check_writable
 from priorshift.report.tables import text_table
 from priorshift.report.terminal import mix_plot, printable
 from priorshift.shifts import Square

@@ -17,7 +17,6 @@ from priorshift.cli.jobs import Bench, Job, Measure
 from priorshift.cli.kept import Kept
 from priorshift.cli.kernels import prepare_kernels
 from priorshift.cli.messages import first_lines, warn
-from priorshift.cli.output import check_writable, write_whole
 from priorshift.cli.plan import is_papers, make_plan, make_record
 from priorshift.cli.progress import Progress
 from priorshift.cli.sketches import sketch_name
@@ -28,6 +27,7 @@ from priorshift.hints import HINTS
 from priorshift.learners import LEARNERS
 from priorshift.learners.base import PRESETS
 from priorshift.report import Record, printable, results_table
+from priorshift.report.output import check_writable, write_whole
 from priorshift.risk import SKETCHES
 from priorshift.shifts import SHIFTS
 from priorshift.store import Store

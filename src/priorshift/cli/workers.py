@@ -10,10 +10,11 @@ from concurrent.futures.process import BrokenProcessPool
 from threadpoolctl import threadpool_limits
 
 from priorshift.cli.jobs import Bench, Job, Measure, measure
-from priorshift.cli.pool import Task, usable_cores, working
+from priorshift.cli.pool import Task, working
 from priorshift.cli.progress import Meter, Progress
 from priorshift.errors import InputError
 from priorshift.learners.base import round_cost
+from priorshift.processes import usable_cores
 
 _POLL = 0.2
 # Multiplications; below this, processes take longer to start than they save.
