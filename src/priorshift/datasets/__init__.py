@@ -15,6 +15,7 @@ from priorshift.datasets.dataset import Dataset
 from priorshift.datasets.digits import digits_dataset, digits_split
 from priorshift.datasets.files import file_dataset
 from priorshift.datasets.named import data_folder, named_dataset
+from priorshift.datasets.reduce import reduced
 from priorshift.datasets.synthetic import SyntheticProblem, synthetic_dataset, synthetic_problem
 from priorshift.errors import InputTypeError
 
@@ -27,6 +28,7 @@ __all__ = [
     "file_dataset",
     "load_dataset",
     "named_dataset",
+    "reduced",
     "synthetic_dataset",
     "synthetic_problem",
 ]
