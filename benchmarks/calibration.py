@@ -10,16 +10,15 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
-from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from priorshift.calibration import CALIBRATIONS, Auto
 from priorshift.calibration.base import row_losses
-from priorshift.datasets import Dataset, load_dataset
-from priorshift.datasets.dataset import pool_dataset
+from priorshift.datasets import Dataset, load_dataset, reduced
 from priorshift.datasets.named import ORIGINS
 from priorshift.errors import FileFormatError
 from priorshift.evaluate import evaluate
@@ -35,19 +34,8 @@ SHIFTS = ("lin", "squ", "sin", "ber")
 SEED = 0
 
 
-def small(dataset: Dataset, rows: int, components: int) -> Dataset:
-    """Some offline rows, and their principal components where there are more features than that."""
-    chosen = np.random.default_rng(SEED).permutation(len(dataset.X0))[:rows]
-    X0, X1 = dataset.X0[chosen], dataset.X1
-    if not dataset.probabilities and X0.shape[1] > components:
-        reduce = PCA(components, svd_solver="full").fit(X0)
-        X0, X1 = reduce.transform(X0), reduce.transform(X1)
-    return pool_dataset(
-        dataset.name,
-        (X0, dataset.y0[chosen]),
-        (X1, dataset.y1),
-        probabilities=dataset.probabilities,
-    )
+# The sample and the scale of the tables in docs/: another draw would make other numbers.
+small = partial(reduced, seed=SEED, stratify=False, scale=False)
 
 
 def errors(source: Source, dataset: Dataset, rounds: int, batch_size: int) -> list[list[float]]:

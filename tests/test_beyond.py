@@ -14,8 +14,6 @@ from benchmarks.beyond.runs import Desk, Problem, Run, share
 from benchmarks.beyond.verdicts import above, below, counted
 
 from priorshift.datasets import load_dataset
-from priorshift.evaluate import evaluate
-from priorshift.learners import FIX
 from priorshift.offline import offline_stage
 from priorshift.store import Store
 
@@ -95,24 +93,17 @@ def test_a_tiny_gap_has_no_share():
     assert np.isnan(real._share(None))
 
 
-def test_the_mix_around_a_round_counts_labels_on_both_sides():
-    y = np.random.default_rng(0).integers(0, 3, 47)
-    found = order.mix_around(y, 3, batch_size=5, near=4)
-    assert found.shape == (9, 3)
-    for t, mix in enumerate(found):
-        part = y[max(5 * t - 4, 0) : 5 * t + 9]
-        np.testing.assert_allclose(mix, np.bincount(part, minlength=3) / len(part))
-
-
-def test_a_recorded_stream_keeps_its_order():
+def test_the_bench_reads_the_record_in_its_order():
     data = load_dataset("digits")
-    source = offline_stage(data)
-    y = data.y1[:60]
-    priors = order.mix_around(y, 10, 20)
-    stream = order.Recorded(data.world, data.X1[:60], y, 20, priors)
-    result = evaluate(FIX(), source, stream)
-    wrong = source.read(data.X1[:60]).proba.argmax(axis=1) != y
-    np.testing.assert_allclose(result.errors, wrong.reshape(3, 20).mean(axis=1))
+    y = np.sort(data.y1)
+    bench = order.RecordedBench(
+        *(data.world, offline_stage(data), data.mu1, data.mu2), rounds=3, batch_size=20, order=y
+    )
+    stream = bench.stream_for(None, seed=5)
+    assert len(stream) == 3
+    np.testing.assert_array_equal(np.concatenate([labels for _, labels in stream]), y[:60])
+    rows = np.concatenate([X for X, _ in stream])
+    np.testing.assert_array_equal(rows, data.world.draw(y[:60], np.random.default_rng(5)))
 
 
 def test_sharpened_logits_are_three_times_as_large():

@@ -18,7 +18,7 @@ LAYERS = [
     {"rows"},
     {"checks", "known_labels", "risk", "shifts", "store"},
     {"calibration", "confusion", "features", "model", "head", "streams"},
-    {"crossfit"},
+    {"crossfit", "recorded"},
     {"source", "datasets"},
     {"priors", "hints"},
     {"guard", "insight", "learners", "offline", "theory"},

@@ -6,6 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from priorshift.datasets import Dataset, load_dataset
+from priorshift.errors import InputError
 from priorshift.offline import offline_stage, paper_settings
 from priorshift.streams import PoolWorld
 
@@ -77,3 +78,16 @@ def test_paper_settings(synthetic, digits):
     assert paper_settings(synthetic.dataset, "paper") == {"gradient_bound": 1.0}
     assert paper_settings(synthetic.dataset, "theory") == {}
     assert paper_settings(digits, "paper") == {}
+
+
+def test_the_paper_s_constants_can_be_asked_for_by_name(digits):
+    assert paper_settings(digits, "paper", problem="shl") == {"gradient_bound": 20.0}
+    assert paper_settings(digits, "theory", problem="shl") == {}
+    own, named = offline_stage(digits), offline_stage(digits, problem="shl")
+    assert named.diameter == 20.0 != own.diameter
+    # The start of the linear learners lies in that ball; f0 is the same.
+    assert np.linalg.norm(named.head) <= 10 * (1 + 1e-6)
+    np.testing.assert_array_equal(named.proba, own.proba)
+    for call in (offline_stage, lambda data, problem: paper_settings(data, "paper", problem)):
+        with pytest.raises(InputError, match="choose from synthetic, shl"):
+            call(digits, problem="shl2019")

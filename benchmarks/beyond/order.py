@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,20 +12,18 @@ from benchmarks.beyond.runs import Desk, Numbers, Problem, Run
 from benchmarks.beyond.verdicts import below, close, number, show
 from benchmarks.calibration import small
 from priorshift.cli.jobs import Bench, Job
-from priorshift.datasets import Dataset, digits_split, load_dataset
-from priorshift.datasets.dataset import pool_dataset
-from priorshift.datasets.files import read_arrays
+from priorshift.datasets import OrderedData, arxiv_order, digits_split, load_dataset, shl_order
 from priorshift.datasets.named import data_folder
 from priorshift.learners import LEARNERS
 from priorshift.offline import offline_stage
+from priorshift.recorded import RecordedStream
 from priorshift.risk import Blocks
-from priorshift.streams import Chunk, World
 
 NAMES = (
     *("fix", "fth", "ftfwh", "rogd", "uogd", "atlas", "atlas-ada"),
     *("flh-ftl", "window-hedge", "em", "regimes", "tracker", "auto"),
 )
-ROUNDS_A_CHUNK, NEAR = 64, 500
+NEAR = 500
 _TITLE = """\
 Real order, error in %. SHL: {shl} labels in the order in which people walked, sat and rode,
 {shl_rows} a round; rows are frames of the label's class that f has not seen. arXiv: the papers
@@ -35,39 +32,6 @@ themselves in the order of their time, {arxiv_rows} a round, after f has learned
 calibrated as they ask for. ATLAS-ADA has the hint OKM, reads 500 offline rows a round, and runs
 in its own order only. The last row knows the mix of the {near:,} labels around each round.
 """
-
-
-@dataclass(frozen=True, eq=False)
-class Recorded:
-    """A stream whose rows and labels are given, as ``evaluate`` reads it.
-
-    ``priors`` is the mix of the labels around each round: the truth is not known.
-    """
-
-    world: World
-    X: np.ndarray
-    y: np.ndarray
-    batch_size: int
-    priors: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.priors)
-
-    def chunks(self) -> Iterator[Chunk]:
-        """Some rounds at a time."""
-        for first in range(0, len(self), ROUNDS_A_CHUNK):
-            last = min(first + ROUNDS_A_CHUNK, len(self))
-            rows = slice(first * self.batch_size, last * self.batch_size)
-            yield Chunk(first, self.X[rows], self.y[rows], self.priors[first:last])
-
-
-def mix_around(y: np.ndarray, n_classes: int, batch_size: int, near: int = NEAR) -> np.ndarray:
-    """Class shares among the labels of a round and ``near`` on either side, (T, K)."""
-    sums = np.cumsum(np.vstack([np.zeros(n_classes), np.eye(n_classes)[y]]), axis=0)
-    starts = np.arange(0, len(y) - batch_size + 1, batch_size)
-    first = np.maximum(starts - near, 0)
-    last = np.minimum(starts + batch_size + near, len(y))
-    return (sums[last] - sums[first]) / (last - first)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,44 +46,38 @@ class RecordedBench(Bench):
 
     def stream_for(self, job: Job, seed: int) -> Any:
         """The recorded stream, as long as ``rounds`` says."""
-        y = self.order[: self.rounds * self.batch_size]
-        X = self.world.draw(y, np.random.default_rng(seed)) if self.rows is None else self.rows
-        priors = mix_around(y, self.world.n_classes, self.batch_size)
-        return Recorded(self.world, X[: len(y)], y, self.batch_size, priors)
+        return RecordedStream(
+            self.world,
+            self.order,
+            self.batch_size,
+            X=self.rows,
+            seed=seed,
+            near=NEAR,
+            rounds=self.rounds,
+        )
 
 
-def _recorded(
-    name: str, dataset: Dataset, order: np.ndarray, rows: np.ndarray | None, size: int, most: int
-) -> Problem:
-    bench = partial(RecordedBench, order=order, rows=rows)
-    rounds = min(len(order) // size, most)
-    return Problem(name, dataset, offline_stage, rounds, size, bench=bench)
+def _recorded(name: str, data: OrderedData, size: int, most: int = 10**6) -> Problem:
+    bench = partial(RecordedBench, order=data.y, rows=data.X)
+    rounds = min(len(data.y) // size, most)
+    return Problem(name, data.dataset, offline_stage, rounds, size, bench=bench)
 
 
 def shl(size: int = 100) -> Problem:
     """The Sussex-Huawei labels; half of the frames to learn from, the other half to draw from."""
-    data = load_dataset("shl2019")
-    order = read_arrays(data_folder() / "shl2019.npz", ["label_sequence"])["label_sequence"]
-    return _recorded("SHL", data, np.searchsorted(data.classes, order), None, size, 10**6)
+    return _recorded("SHL", shl_order(), size)
 
 
-def arxiv(size: int = 20, share: float = 0.3) -> Problem:
+def arxiv(size: int = 20) -> Problem:
     """The arXiv papers: the first of them are the offline set, the others come in their order."""
-    found = read_arrays(data_folder() / "arxiv2025_stream.npz", ["X", "y", "time"])
-    order = np.argsort(found["time"], kind="stable")
-    X, y = found["X"][order].astype(np.float32), found["y"][order]
-    first = int(share * len(y))
-    deviation = X[:first].std(axis=0)
-    X = (X - X[:first].mean(axis=0)) / np.where(deviation > 0, deviation, 1)
-    data = pool_dataset("arxiv in time", (X[:first], y[:first]), (X[first:], y[first:]))
-    return _recorded("arXiv", data, data.y1, data.X1.astype(np.float64), size, 10**6)
+    return _recorded("arXiv", arxiv_order(), size)
 
 
 def _digits(size: int = 10) -> Problem:
     """Digits in the order in which their pool has them: to see that it runs."""
     data = load_dataset("digits")
     order = np.sort(digits_split().y_pool)
-    return _recorded("digits", small(data, 10**6, 10), order, None, size, 20)
+    return _recorded("digits", OrderedData(small(data, 10**6, 10), order), size, most=20)
 
 
 def table(desk: Desk) -> None:

@@ -13,6 +13,7 @@ from priorshift.errors import InputError
 from priorshift.learners import Learner
 from priorshift.learners.base import round_cost
 from priorshift.learners.walk import can_walk, walk
+from priorshift.recorded import RecordedStream
 from priorshift.risk import RiskData, class_risks
 from priorshift.rows import row_argmax
 from priorshift.shifts import total_variation
@@ -21,6 +22,8 @@ from priorshift.streams import Chunk, Stream
 from priorshift.threads import threads_for
 from priorshift.typing import FloatArray, IntArray
 
+# What a learner can be sent through.
+AnyStream = Stream | RecordedStream
 PROTOCOLS = ("predict-first", "adapt-first")
 
 
@@ -119,7 +122,7 @@ class _Tracks:
 def evaluate(
     learner: Learner,
     source: Source,
-    stream: Stream,
+    stream: AnyStream,
     *,
     protocol: str | None = None,
     track_weights: bool = False,
@@ -130,6 +133,9 @@ def evaluate(
 
     Parameters
     ----------
+    stream : Stream or RecordedStream
+        Of a recorded stream nobody knows the true class mix: the mix of the labels around each
+        round stands for it.
     protocol : {"predict-first", "adapt-first"}, optional
         Whether S_t is predicted before or after it is learned from; by default the learner's own.
     track_weights : bool
@@ -190,7 +196,12 @@ def evaluate(
 
 
 def _tracks(
-    learner: Any, source: Source, state: Any, stream: Stream, weights: bool, risk: RiskData | None
+    learner: Any,
+    source: Source,
+    state: Any,
+    stream: AnyStream,
+    weights: bool,
+    risk: RiskData | None,
 ) -> _Tracks:
     rounds = len(stream)
     if weights and not hasattr(learner, "weights"):
@@ -279,7 +290,7 @@ def _per_round(wrong: Any, chunk: Chunk) -> FloatArray:
     return np.asarray(np.count_nonzero(wrongs, axis=1) / wrongs.shape[1])
 
 
-def _oracle(source: Source, stream: Stream, chunk: Chunk, proba: FloatArray) -> IntArray:
+def _oracle(source: Source, stream: AnyStream, chunk: Chunk, proba: FloatArray) -> IntArray:
     """Predictions of the clairvoyant: true class mix, with true densities where they are known."""
     world = stream.world
     densities = getattr(world, "discriminants", getattr(world, "log_densities", None))
@@ -288,7 +299,7 @@ def _oracle(source: Source, stream: Stream, chunk: Chunk, proba: FloatArray) -> 
     return _best_classes(densities(chunk.X), stream, chunk)
 
 
-def _with_true_mix(source: Source, stream: Stream, chunk: Chunk, proba: FloatArray) -> IntArray:
+def _with_true_mix(source: Source, stream: AnyStream, chunk: Chunk, proba: FloatArray) -> IntArray:
     """Predictions of class probabilities under the prior, moved to the true class mix."""
     ratios = np.repeat(chunk.priors / source.prior, stream.batch_size, axis=0)
     ratios *= proba
@@ -300,7 +311,7 @@ def _with_true_mix(source: Source, stream: Stream, chunk: Chunk, proba: FloatArr
     return best
 
 
-def _best_classes(log_densities: FloatArray, stream: Stream, chunk: Chunk) -> IntArray:
+def _best_classes(log_densities: FloatArray, stream: AnyStream, chunk: Chunk) -> IntArray:
     with np.errstate(divide="ignore"):
         log_prior = np.repeat(np.log(chunk.priors), stream.batch_size, axis=0)
     return row_argmax(log_densities + log_prior)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -11,15 +11,39 @@ from sklearn.model_selection import train_test_split
 from priorshift.calibration import Calibration
 from priorshift.datasets import Dataset
 from priorshift.datasets.synthetic import SyntheticProblem
-from priorshift.errors import SourceError
+from priorshift.errors import InputError, SourceError
 from priorshift.head import fit_head
 from priorshift.model import LinearModel, ProbabilityModel, log_probabilities
 from priorshift.risk import RiskData, Softmax
 from priorshift.source import Source, build_source
 
 
+class PaperConstants(NamedTuple):
+    """What the paper fixed for a problem of its own: D (Gamma) and G.
+
+    Examples
+    --------
+    >>> PAPER_CONSTANTS["shl"]
+    PaperConstants(diameter=20.0, gradient_bound=20.0)
+    """
+
+    diameter: float
+    gradient_bound: float
+
+
+PAPER_CONSTANTS = {
+    "synthetic": PaperConstants(SyntheticProblem.diameter, SyntheticProblem.gradient_bound),
+    "shl": PaperConstants(diameter=20.0, gradient_bound=20.0),
+}
+"""The paper's constants by the name of the problem: its synthetic data, its locomotion task."""
+
+
 def offline_stage(
-    dataset: Dataset, loss: str = "softmax", calibration: str | Calibration | None = None
+    dataset: Dataset,
+    loss: str = "softmax",
+    calibration: str | Calibration | None = None,
+    *,
+    problem: str | None = None,
 ) -> Source:
     """Build the source of a data set.
 
@@ -27,7 +51,9 @@ def offline_stage(
     optimum in the ball of diameter 10, measured on the set that it was fitted on. Other features
     get a logistic regression fitted on one half of the offline set and measured on the other. Class
     probabilities are f0 themselves, and the linear learners work on their logarithms.
-    ``calibration`` is that of f0 on the hold-out, see ``build_source``.
+    ``calibration`` is that of f0 on the hold-out, see ``build_source``. ``problem`` names one of
+    ``PAPER_CONSTANTS``, whose diameter the linear learners then get (the synthetic data have
+    theirs anyway); give the same to ``paper_settings``.
 
     Examples
     --------
@@ -36,16 +62,27 @@ def offline_stage(
     >>> source.n_classes, bool(source.sigma_min > 0.5)
     (10, True)
     """
-    return _uncalibrated(dataset, loss).calibrated(calibration)
+    diameter = None if problem is None else _constants(problem).diameter
+    return _uncalibrated(dataset, loss, diameter).calibrated(calibration)
 
 
-def _uncalibrated(dataset: Dataset, loss: str) -> Source:
+def _constants(problem: str) -> PaperConstants:
+    if problem not in PAPER_CONSTANTS:
+        raise InputError(
+            f"no problem is called {problem!r}: choose from {', '.join(PAPER_CONSTANTS)}"
+        )
+    return PAPER_CONSTANTS[problem]
+
+
+def _uncalibrated(dataset: Dataset, loss: str, diameter: float | None) -> Source:
     if dataset.name == "synthetic":
         return _synthetic(dataset, loss)
     labels = dataset.classes[dataset.y0]
     if dataset.probabilities:
         model: Any = ProbabilityModel(classes=dataset.classes.tolist())
-        return build_source(model, dataset.X0, labels, features=log_probabilities, loss=loss)
+        return build_source(
+            model, dataset.X0, labels, features=log_probabilities, loss=loss, diameter=diameter
+        )
     counts = np.bincount(dataset.y0, minlength=dataset.n_classes)
     if counts.min() < 2:
         rare = dataset.classes[int(counts.argmin())]
@@ -57,7 +94,7 @@ def _uncalibrated(dataset: Dataset, loss: str) -> Source:
         dataset.X0, labels, test_size=0.5, stratify=dataset.y0, random_state=0
     )
     model = LogisticRegression(max_iter=300).fit(train_X, train_y)
-    return build_source(model, hold_X, hold_y, loss=loss)
+    return build_source(model, hold_X, hold_y, loss=loss, diameter=diameter)
 
 
 def _synthetic(dataset: Dataset, loss: str) -> Source:
@@ -76,15 +113,22 @@ def _synthetic(dataset: Dataset, loss: str) -> Source:
     )
 
 
-def paper_settings(dataset: Dataset, preset: str) -> dict[str, Any]:
+def paper_settings(dataset: Dataset, preset: str, problem: str | None = None) -> dict[str, Any]:
     """Settings of the paper that belong to a data set rather than to a learner.
+
+    ``problem`` names one of ``PAPER_CONSTANTS``; synthetic data are known by themselves. Other
+    data get nothing: a learner then bounds the gradient by what it sees.
 
     Examples
     --------
     >>> from priorshift.datasets import load_dataset
     >>> paper_settings(load_dataset("synthetic"), "paper")
     {'gradient_bound': 1.0}
+    >>> paper_settings(load_dataset("digits"), "paper", problem="shl")
+    {'gradient_bound': 20.0}
     """
-    if preset in ("paper", "anytime") and dataset.name == "synthetic":
-        return {"gradient_bound": SyntheticProblem.gradient_bound}
-    return {}
+    if problem is None and dataset.name == "synthetic":
+        problem = "synthetic"
+    if problem is None or preset not in ("paper", "anytime"):
+        return {}
+    return {"gradient_bound": _constants(problem).gradient_bound}

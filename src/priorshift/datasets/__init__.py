@@ -15,18 +15,25 @@ from priorshift.datasets.dataset import Dataset
 from priorshift.datasets.digits import digits_dataset, digits_split
 from priorshift.datasets.files import file_dataset
 from priorshift.datasets.named import data_folder, named_dataset
+from priorshift.datasets.ordered import SHL_CLASSES, OrderedData, arxiv_order, shl_order
+from priorshift.datasets.reduce import reduced
 from priorshift.datasets.synthetic import SyntheticProblem, synthetic_dataset, synthetic_problem
 from priorshift.errors import InputTypeError
 
 __all__ = [
+    "SHL_CLASSES",
     "Dataset",
+    "OrderedData",
     "SyntheticProblem",
+    "arxiv_order",
     "data_folder",
     "digits_dataset",
     "digits_split",
     "file_dataset",
     "load_dataset",
     "named_dataset",
+    "reduced",
+    "shl_order",
     "synthetic_dataset",
     "synthetic_problem",
 ]

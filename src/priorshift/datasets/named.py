@@ -13,7 +13,7 @@ from priorshift.datasets.files import read_arrays
 from priorshift.errors import FileFormatError, InputError
 from priorshift.typing import AnyArray
 
-__all__ = ["ORIGINS", "VARIABLE", "data_folder", "named_dataset"]
+__all__ = ["ORIGINS", "VARIABLE", "data_folder", "named_dataset", "named_path"]
 
 VARIABLE = "PRIORSHIFT_DATA"
 """The environment variable that names the data folder."""
@@ -74,13 +74,7 @@ def named_dataset(name: str) -> Dataset:
     ...
     priorshift.errors.FileFormatError: no data set 'no_such_name': ...
     """
-    if not name or Path(name).name != name or "\\" in name:
-        raise InputError(
-            f"{name!r} is no name of a data set; give a plain name, or a path that ends in .npz"
-        )
-    path = data_folder() / f"{name}.npz"
-    if not os.path.exists(path):
-        raise FileFormatError(_how_to_get(name))
+    path = named_path(name)
     arrays = read_arrays(path, ["X", "y", "split"])
     for key in ("X", "y"):
         if key not in arrays:
@@ -103,6 +97,27 @@ def named_dataset(name: str) -> Dataset:
         probabilities=is_logits,
         where=str(path),
     )
+
+
+def named_path(name: str) -> Path:
+    """Return where ``NAME.npz`` is, or say how to get it.
+
+    Examples
+    --------
+    >>> named_path("a/b")
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: 'a/b' is no name of a data set; give a plain name, or a path \
+that ends in .npz
+    """
+    if not name or Path(name).name != name or "\\" in name:
+        raise InputError(
+            f"{name!r} is no name of a data set; give a plain name, or a path that ends in .npz"
+        )
+    path = data_folder() / f"{name}.npz"
+    if not os.path.exists(path):
+        raise FileFormatError(_how_to_get(name))
+    return path
 
 
 def _split(split: AnyArray | None, rows: int, path: Path) -> tuple[AnyArray, AnyArray]:

@@ -1,0 +1,178 @@
+"""Two real streams in the order in which they happened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from priorshift.datasets.dataset import Dataset, pool_dataset
+from priorshift.datasets.files import read_arrays
+from priorshift.datasets.named import named_dataset, named_path
+from priorshift.errors import FileFormatError, InputError
+from priorshift.recorded import RecordedStream
+from priorshift.streams import PoolWorld
+from priorshift.typing import AnyArray, IntArray
+
+__all__ = ["SHL_CLASSES", "OrderedData", "arxiv_order", "shl_order"]
+
+SHL_CLASSES = ("Still", "Walk", "Run", "Bike", "Car", "Bus")
+"""The six classes of the paper's locomotion task; the data have trains and subways too."""
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedData:
+    """A data set whose online labels are known in their order.
+
+    Attributes
+    ----------
+    dataset : Dataset
+        The offline set, and the world that rows may be drawn from.
+    y : ndarray, (n,)
+        Class indices of the stream in their order.
+    X : ndarray, (n, d), or None
+        The rows that came with them; None: rows are drawn from the world.
+
+    Examples
+    --------
+    >>> from priorshift.datasets import load_dataset
+    >>> data = load_dataset("digits")
+    >>> OrderedData(data, np.sort(data.y1)).stream(batch_size=50)
+    RecordedStream(11 rounds of 50 rows, 10 classes, drawn rows, every=1)
+    """
+
+    dataset: Dataset
+    y: IntArray
+    X: AnyArray | None = None
+
+    def stream(
+        self,
+        batch_size: int,
+        *,
+        seed: int = 0,
+        every: int = 1,
+        near: int = 500,
+        rounds: int | None = None,
+    ) -> RecordedStream:
+        """Return the stream; see :class:`priorshift.recorded.RecordedStream` for the settings.
+
+        Examples
+        --------
+        >>> from priorshift.datasets import load_dataset
+        >>> data = load_dataset("digits")
+        >>> len(OrderedData(data, np.sort(data.y1)).stream(10, every=2))
+        30
+        """
+        return RecordedStream(
+            self.dataset.world,
+            self.y,
+            batch_size,
+            X=self.X,
+            seed=seed,
+            every=every,
+            near=near,
+            rounds=rounds,
+        )
+
+
+def shl_order(classes: Sequence[str] | None = None) -> OrderedData:
+    """Return the Sussex-Huawei labels in the order in which people walked, sat and rode.
+
+    Half of the file's frames are the offline set; the rows of the stream are drawn from the other
+    half, each of its label's class.
+
+    Parameters
+    ----------
+    classes : sequence of str, optional
+        Keep the frames and labels of these classes alone, such as :data:`SHL_CLASSES`; by default
+        all eight.
+
+    Examples
+    --------
+    >>> SHL_CLASSES[:2]
+    ('Still', 'Walk')
+    """
+    data = named_dataset("shl2019")
+    path = named_path("shl2019")
+    arrays = read_arrays(path, ["label_sequence", "class_names"])
+    _need(arrays, ["label_sequence"], path)
+    order = _indices(arrays["label_sequence"], data.classes, f"{path}: label_sequence")
+    if classes is None:
+        return OrderedData(data, order)
+    _need(arrays, ["class_names"], path)
+    names = [str(name) for name in arrays["class_names"]]
+    if len(names) != data.n_classes or not set(classes) <= set(names) or len(set(classes)) < 2:
+        raise InputError(
+            f"classes is {list(classes)}; give two or more of {', '.join(names)} ({path})"
+        )
+    return _only(OrderedData(data, order), sorted({names.index(name) for name in classes}))
+
+
+def arxiv_order(share: float = 0.3) -> OrderedData:
+    """Return the arXiv papers in the order of their time.
+
+    The first ``share`` of them is the offline set, which also gives the scale of every feature;
+    the others come with their own rows. What a class looks like drifts here too.
+
+    Parameters
+    ----------
+    share : float
+        Of the papers that are offline, between 0 and 1.
+
+    Examples
+    --------
+    >>> arxiv_order(share=2.0)
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: share is 2.0; give a number between 0 and 1
+    """
+    if not 0 < share < 1:
+        raise InputError(f"share is {share!r}; give a number between 0 and 1")
+    path = named_path("arxiv2025_stream")
+    found = read_arrays(path, ["X", "y", "time"])
+    _need(found, ["X", "y", "time"], path)
+    order = np.argsort(found["time"], kind="stable")
+    X, y = found["X"][order].astype(np.float32), found["y"][order]
+    first = int(share * len(y))
+    if not 0 < first < len(y):
+        raise InputError(f"{path}: a share of {share} of {len(y)} rows leaves one side empty")
+    deviation = X[:first].std(axis=0)
+    X = (X - X[:first].mean(axis=0)) / np.where(deviation > 0, deviation, 1)
+    data = pool_dataset(
+        "arxiv in time", (X[:first], y[:first]), (X[first:], y[first:]), where=str(path)
+    )
+    return OrderedData(data, data.y1, data.X1)
+
+
+def _need(arrays: dict[str, AnyArray], names: Sequence[str], path: object) -> None:
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        raise FileFormatError(f"{path}: lacks {', '.join(missing)}; its order cannot be known")
+
+
+def _indices(labels: AnyArray, classes: AnyArray, where: str) -> IntArray:
+    strange = np.setdiff1d(labels, classes)
+    if labels.ndim != 1 or strange.size:
+        what = f"class {strange[0]}, of which there is no frame" if strange.size else "no 1-d array"
+        raise FileFormatError(f"{where} holds {what}; make the file again")
+    return np.searchsorted(classes, labels).astype(np.intp)
+
+
+def _only(data: OrderedData, kept: Sequence[int]) -> OrderedData:
+    """Drop the classes that are not kept, and number the others anew."""
+    whole = data.dataset
+    number = np.full(whole.n_classes, -1)
+    number[list(kept)] = np.arange(len(kept))
+    offline, online, order = (number[y] >= 0 for y in (whole.y0, whole.y1, data.y))
+    X1, y1 = whole.X1[online], number[whole.y1[online]].astype(np.intp)
+    dataset = replace(
+        whole,
+        X0=whole.X0[offline],
+        y0=number[whole.y0[offline]].astype(np.intp),
+        X1=X1,
+        y1=y1,
+        world=PoolWorld(X1, y1, len(kept)),
+        classes=whole.classes[list(kept)],
+    )
+    return OrderedData(dataset, number[data.y[order]].astype(np.intp))
