@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from priorshift.datasets import data_folder, load_dataset
+from priorshift.datasets import data_folder, load_dataset, named_dataset
 from priorshift.errors import FileFormatError, InputError
 
 RNG = np.random.default_rng(0)
@@ -84,6 +84,14 @@ def test_pixels_are_divided_by_255_but_narrow_bytes_are_standardised(folder: Pat
     np.testing.assert_allclose(np.sort(together, axis=0), np.sort(pixels, axis=0) / 255, rtol=1e-6)
     save(folder, "narrow", X=pixels[:, :16], y=Y)
     np.testing.assert_allclose(load_dataset("narrow").X0.mean(axis=0), 0, atol=1e-6)
+
+
+def test_features_stay_as_they_are_where_they_are_not_to_be_standardised(folder: Path) -> None:
+    X = RNG.normal(3.0, [5.0, 0.1], size=(ROWS, 2))
+    save(folder, "plain", X=X, y=Y)
+    dataset = named_dataset("plain", standardise=False)
+    together = np.concatenate([dataset.X0, dataset.X1])
+    np.testing.assert_array_equal(np.sort(together, axis=0), np.sort(X, axis=0))
 
 
 def test_logits_become_probabilities(folder: Path) -> None:

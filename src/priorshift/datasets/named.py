@@ -50,7 +50,7 @@ def data_folder() -> Path:
     return (Path(cache) if cache else Path.home() / ".cache") / "priorshift"
 
 
-def named_dataset(name: str) -> Dataset:
+def named_dataset(name: str, *, standardise: bool = True) -> Dataset:
     """Load ``NAME.npz`` from the data folder.
 
     The file holds rows ``X`` and labels ``y``, and maybe ``split``: 0 offline, 1 online. Without
@@ -61,6 +61,9 @@ def named_dataset(name: str) -> Dataset:
     Parameters
     ----------
     name : str
+    standardise : bool
+        False leaves other features than pixels as they are in the file: for principal components,
+        which are arbitrary once columns that were components already have the same deviation.
 
     Raises
     ------
@@ -88,7 +91,7 @@ def named_dataset(name: str) -> Dataset:
         rows = softmax(rows.astype(np.float64), axis=1)
     elif values.dtype == np.uint8 and rows.shape[1] >= _IMAGE_COLUMNS:
         rows = rows / np.float32(255)
-    else:
+    elif standardise:
         rows = _standardise(rows, offline)
     return pool_dataset(
         name,
