@@ -82,3 +82,14 @@ class Mark(NamedTuple):
 
     bold: bool = False
     bullet: bool = False
+
+
+def signed(difference: float) -> str:
+    """Write a difference with its sign and two decimals; what rounds to nought is never negative.
+
+    Examples
+    --------
+    >>> signed(0.254), signed(-0.05), signed(-0.001)
+    ('+0.25', '-0.05', '+0.00')
+    """
+    return f"{round(difference, 2) + 0.0:+.2f}"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from priorshift.errors import InputError
@@ -151,6 +151,23 @@ class Grid:
             for (group, column), cell in zip(heads, row.cells, strict=True):
                 yield Place(row, group, column, cell)
 
+    def by_group(self) -> list[Grid]:
+        """One table for each group of columns, for formats that have no heads above heads.
+
+        Examples
+        --------
+        >>> groups = (ColumnGroup("Lin", (Column("FIX"),)), ColumnGroup("Ber", (Column("FIX"),)))
+        >>> [grid.groups[0].title for grid in Grid("t", "", groups, ()).by_group()]
+        ['Lin', 'Ber']
+        """
+        found, start = [], 0
+        for group in self.groups:
+            part = slice(start, start + len(group.columns))
+            rows = tuple(row._replace(cells=row.cells[part]) for row in self.rows)
+            found.append(replace(self, groups=(group,), rows=rows))
+            start = part.stop
+        return found
+
     def starts_apart(self, row: int) -> bool:
         """Whether a rule goes above a row: it is the first behind the paper's rows.
 
@@ -162,3 +179,19 @@ class Grid:
         """
         behind = row > 0 and self.rows[row - 1].kind == "paper"
         return behind and self.rows[row].kind != "paper"
+
+    def apart_columns(self) -> list[bool]:
+        """For each column, whether a rule goes before it: the first beyond the paper in its group.
+
+        Examples
+        --------
+        >>> columns = (Column("FIX"), Column("AUTO", "ours"), Column("oracle", "oracle"))
+        >>> Grid("t", "", (ColumnGroup("Lin", columns),), ()).apart_columns()
+        [False, True, False]
+        """
+        found = []
+        for group in self.groups:
+            kinds = [column.kind for column in group.columns]
+            pairs = zip(["ours", *kinds], kinds, strict=False)
+            found += [before == "paper" and kind != "paper" for before, kind in pairs]
+        return found
