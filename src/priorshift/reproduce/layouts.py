@@ -9,28 +9,16 @@ from priorshift.errors import InputError
 from priorshift.paper import TABLE_1, TABLE_3, TABLE_4
 from priorshift.report.entry import Entry
 from priorshift.report.grid import Column, ColumnGroup, Grid, GridCell, GridRow, Kind
-from priorshift.report.tables import learner_label
+from priorshift.reproduce.names import (
+    DATA_SETS,
+    HINTS,
+    LEARNERS,
+    SHIFTS,
+    is_oracle,
+    paper_name,
+)
 from priorshift.reproduce.significance import marks
 
-SHIFTS = ("lin", "squ", "sin", "ber")
-HINTS = ("none", "win", "peri", "fwd", "okm")
-LEARNERS = ("fix", "fth", "ftfwh", "rogd", "uogd", "atlas", "atlas-ada")
-DATA_SETS = tuple(TABLE_3)
-
-_NAMES = {
-    "arxiv": "ArXiv",
-    "eurosat": "EuroSAT",
-    "mnist": "MNIST",
-    "fashion": "Fashion",
-    "cifar10": "CIFAR10",
-    "cinic10": "CINIC10",
-    "none": "None",
-    "win": "Win",
-    "peri": "Peri",
-    "fwd": "Fwd",
-    "okm": "OKM",
-    **{shift: shift.capitalize() for shift in SHIFTS},
-}
 _TEST = "by the paired t-test at 5 %"
 
 
@@ -45,7 +33,7 @@ class _Rule(NamedTuple):
 def learner_table(
     cells: Mapping[tuple[str, str], Entry],
     *,
-    title: str = "Table 1: learners on the synthetic data",
+    title: str = "The paper's Table 1: learners on the synthetic data",
     caption: str = "",
     labels: Mapping[str, str] | None = None,
 ) -> Grid:
@@ -77,10 +65,12 @@ def learner_table(
         for shift in shifts
     }
     rows = tuple(
-        GridRow(_label(name, labels), tuple(worlds[s][name] for s in shifts), _kind(name, TABLE_1))
+        GridRow(
+            paper_name(name, labels), tuple(worlds[s][name] for s in shifts), _kind(name, TABLE_1)
+        )
         for name in learners
     )
-    columns = tuple(Column(_label(shift, labels)) for shift in shifts)
+    columns = tuple(Column(paper_name(shift, labels)) for shift in shifts)
     bold = f"the best, and those not significantly worse {_TEST}"
     return Grid(title, "learner", (ColumnGroup("", columns),), rows, caption, bold)
 
@@ -88,7 +78,7 @@ def learner_table(
 def hint_table(
     cells: Mapping[tuple[int, str, str], Entry],
     *,
-    title: str = "Table 2: hints of ATLAS-ADA on the synthetic data",
+    title: str = "The paper's Table 2: hints of ATLAS-ADA on the synthetic data",
     caption: str = "",
     labels: Mapping[str, str] | None = None,
 ) -> Grid:
@@ -160,7 +150,7 @@ def benchmark_table(
     rule = _Rule("best", "worse-than", "atlas-ada")
     blocks = [
         _Block(
-            _label(shift, labels),
+            paper_name(shift, labels),
             {(key[0], key[2]): cells[key] for key in cells if key[1] == shift},
         )
         for shift in shifts
@@ -168,8 +158,8 @@ def benchmark_table(
     ]
     groups, rows = _blocks(blocks, DATA_SETS, LEARNERS, rule, labels)
     if title is None:
-        named = " and ".join(_label(shift, labels) for shift in shifts)
-        title = f"Table {table}: learners on real data ({named})"
+        named = " and ".join(paper_name(shift, labels) for shift in shifts)
+        title = f"The paper's Table {table}: learners on real data ({named})"
     bold, bullet = "the best one", f"significantly worse than ATLAS-ADA {_TEST}"
     return Grid(title, "data", groups, rows, caption, bold, bullet)
 
@@ -194,12 +184,12 @@ def _blocks(
     groups = []
     for block in blocks:
         columns = _ordered(column_order, (column for _, column in block.cells))
-        heads = tuple(Column(_label(c, labels), _kind(c, column_order)) for c in columns)
+        heads = tuple(Column(paper_name(c, labels), _kind(c, column_order)) for c in columns)
         groups.append(ColumnGroup(block.title, heads))
         for name in names:
             world = {column: block.cells.get((name, column)) for column in columns}
             cells[name] += _marked(world, column_order, rule).values()
-    rows = tuple(GridRow(_label(name, labels), tuple(cells[name])) for name in names)
+    rows = tuple(GridRow(paper_name(name, labels), tuple(cells[name])) for name in names)
     return tuple(groups), rows
 
 
@@ -224,23 +214,11 @@ def _ordered(known: Iterable[str], found: Iterable[str]) -> list[str]:
     """What was found: the known ones in their order, then others, oracles last."""
     own = list(known)
     present = dict.fromkeys(found)
-    extras = sorted((name for name in present if name not in own), key=_is_oracle)
+    extras = sorted((name for name in present if name not in own), key=is_oracle)
     return [*(name for name in own if name in present), *extras]
 
 
 def _kind(name: str, own: Iterable[str]) -> Kind:
     if name in own:
         return "paper"
-    return "oracle" if _is_oracle(name) else "ours"
-
-
-def _is_oracle(name: str) -> bool:
-    return "oracle" in name
-
-
-def _label(name: str, labels: Mapping[str, str] | None) -> str:
-    if labels is not None and name in labels:
-        return labels[name]
-    if name in _NAMES:
-        return _NAMES[name]
-    return name if _is_oracle(name) else learner_label(name, None)
+    return "oracle" if is_oracle(name) else "ours"
