@@ -26,11 +26,12 @@ LAYERS = [
     {"classifier", "regret"},
     {"paper", "river"},
     {"report"},
+    {"reproduce"},
     {"cli"},
 ]
 RANKS = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 OUTSIDE = len(LAYERS)
-OUTER_ROOMS = {"cli", "report", "paper"}
+OUTER_ROOMS = {"cli", "reproduce", "report", "paper"}
 
 
 def imports(path):

@@ -76,4 +76,4 @@ def network_features(
 
 def _hidden(network: MLPClassifier, X: AnyArray) -> FloatArray:
     """Activations of the hidden layer."""
-    return np.maximum(X @ network.coefs_[0] + network.intercepts_[0], 0.0)
+    return np.asarray(np.maximum(X @ network.coefs_[0] + network.intercepts_[0], 0.0))

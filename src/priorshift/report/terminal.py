@@ -9,7 +9,8 @@ from priorshift.errors import InputError
 from priorshift.typing import FloatArray
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
-_PLAIN = str.maketrans({**dict(zip(_BLOCKS, " .:-=+*#@", strict=True)), "±": "+-"})
+_SIGNS = {"±": "+-", "•": "o", "≈": "~"}
+_PLAIN = str.maketrans({**dict(zip(_BLOCKS, " .:-=+*#@", strict=True)), **_SIGNS})
 
 
 def printable(text: str, encoding: str | None) -> str:

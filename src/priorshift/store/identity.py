@@ -15,8 +15,9 @@ import numpy as np
 from priorshift.errors import InputTypeError
 from priorshift.typing import AnyArray
 
-# Rooms that show numbers and do not make them.
-_OUTER_ROOMS = {"cli", "paper", "report", "store"}
+# Rooms that show numbers and do not make them; "reproduce" has a version number of its own for what
+# its runner measures.
+_OUTER_ROOMS = {"cli", "paper", "report", "reproduce", "store"}
 
 
 def canonical(value: Any) -> str:
