@@ -91,11 +91,11 @@ class Tally:
 
         Examples
         --------
-        >>> Tally("cells").words()
-        'no cells measured'
+        >>> tally = Tally("cells")
+        >>> tally.add(True, "here", clear=True)
+        >>> tally.words(clear=True)
+        '1 of 1 cells, 1 of them significantly'
         """
-        if not self.total:
-            return f"no {self.what} measured"
         text = f"{self.kept} of {self.total if of is None else of} {self.what}"
         if of is not None and self.total < of:
             text += f" ({self.total} measured)"
@@ -172,7 +172,8 @@ def beyond_claims(
             tally.add(ours.mean < theirs.mean, f"{place} ({numbers})", clear)
         name = paper_name(learner, labels)
         text = f"{table}: {name} beats the best of the paper's learners, run side by side"
-        claims.append(Claim(text, tally.all_hold(), tally.words(clear=True)))
+        if tally.total:
+            claims.append(Claim(text, tally.all_hold(), tally.words(clear=True)))
     return claims
 
 

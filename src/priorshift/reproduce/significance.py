@@ -110,7 +110,7 @@ def marks(
     bolds = _bold(rivals, bold, level)
     bullets: set[str] = set()
     if bullet is not None and reference is not None and reference in entries:
-        bullets = _bullets(rivals, entries[reference], bullet, level) - {reference}
+        bullets = _bullets(rivals, entries[reference], bullet, level)
     return {name: Mark(name in bolds, name in bullets) for name in entries}
 
 
