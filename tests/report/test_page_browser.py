@@ -11,6 +11,11 @@ from priorshift.report.page import page_html, write_page
 pytestmark = pytest.mark.skipif(browser.missing() is not None, reason=browser.missing() or "")
 
 
+def test_what_is_missing_is_named(monkeypatch):
+    monkeypatch.setattr(browser.shutil, "which", lambda program: None)
+    assert "no chromium here: apt-get install" in browser.missing()
+
+
 @pytest.fixture(scope="module")
 def chromium():
     with browser.open_browser() as driver:

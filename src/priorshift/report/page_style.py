@@ -31,7 +31,7 @@ a:focus-visible, .wide:focus-visible { outline: 2px solid var(--link); outline-o
 .lead { font-size: 1.1rem; }
 nav { background: var(--raised); border-radius: 0.5rem; padding: 0.8rem 1rem; font-size: 0.95rem; }
 nav h2 { font-size: 0.95rem; margin: 0 0 0.3rem; padding: 0; }
-nav ol { margin: 0; padding-left: 1.4rem; }
+nav ol { margin: 0; padding-left: 1.8rem; }
 nav li { padding: 0.2rem 0; }
 .wide { overflow-x: auto; margin: 0 0 1rem; max-width: 100%; }
 table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
@@ -91,8 +91,8 @@ dd { margin: 0; padding: 0.2rem 0; min-width: 0; overflow-wrap: anywhere; }
   .columns { display: block; }
   nav { position: static; padding: 0; }
   .wide { overflow: visible; }
-  table { font-size: 8pt; }
-  th, td { padding: 0.15rem 0.35rem; }
+  table { font-size: 7pt; }
+  th, td { padding: 0.1rem 0.2rem; white-space: normal; overflow-wrap: normal; }
   figure, tr, .claims li, dl > div { break-inside: avoid; }
   figure { max-width: 13cm; }
   figure svg { border: 0; padding: 0; max-height: 22cm; }

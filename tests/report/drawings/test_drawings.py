@@ -73,6 +73,14 @@ def test_the_same_drawing_is_the_same_picture(figures):
     assert pictures[0] == pictures[1] == drawings.png_bytes(drawing_examples.DRAW["peri"]())
 
 
+def test_a_restless_picture_is_made_coarser():
+    rng = np.random.default_rng(0)
+    noise = {name: rng.dirichlet(np.full(12, 0.1), size=200) for name in ("a", "b", "c", "d")}
+    figure = drawings.draw_weights(drawings.WeightsData(np.arange(1, 13), noise, rounds=10))
+    assert 50_000 < len(drawings.png_bytes(figure)) < LIMIT
+    assert len(drawings.svg_text(figure)) < LIMIT
+
+
 def test_the_users_settings_neither_matter_nor_change():
     plain = drawings.svg_text(drawings.draw_peri(drawing_examples.peri()))
     with matplotlib.rc_context({"font.size": 30, "svg.hashsalt": "mine", "axes.grid": False}):

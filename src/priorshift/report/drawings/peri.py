@@ -21,6 +21,8 @@ from priorshift.report.drawings.style import (
 )
 from priorshift.report.drawings.values import spread_of, table
 
+_ACROSS = (0.0, 0.04, 0.35, 0.66, 0.96, 1.0)  # of the panel's width; markers inside
+
 
 @dataclass(frozen=True, eq=False)
 class PeriData:
@@ -87,7 +89,8 @@ def draw_peri(data: PeriData) -> Any:
             style = line_style(name, i)
             label = f"{name}: {level:.2f} %"
             axes.axhspan(level - width, level + width, color=style.color, alpha=0.15, linewidth=0)
-            axes.axhline(level, label=label, linewidth=1.7, color=style.color)
+            across = {"transform": axes.get_yaxis_transform(), "markevery": slice(1, -1)}
+            axes.plot(_ACROSS, [level] * len(_ACROSS), label=label, **across, **style.marked())
         axes.fill_between(buffers, mean - std, mean + std, color="0.8", linewidth=0)
         best = int(np.nanargmin(mean))
         label = f"{data.name}: best {mean[best]:.2f} % at {buffers[best]:g}"

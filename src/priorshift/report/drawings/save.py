@@ -10,7 +10,8 @@ from typing import Any
 
 from priorshift.report.drawings.style import house_style
 
-_DPI = 160
+_RESOLUTIONS = (160, 120, 90, 72)  # dots per inch, the first that stays below the limit
+_LIMIT = 300_000
 _PATH = re.compile(r'(?<= d=")[^"]*')
 _DECIMALS = re.compile(r"-?\d*\.\d+(?!\d*e)")
 # No date and no version: what is drawn alike is the same file.
@@ -41,7 +42,7 @@ def _shorter(found: re.Match[str]) -> str:
 
 
 def png_bytes(figure: Any) -> bytes:
-    """Return a figure as the bytes of a PNG file.
+    """Return a figure as the bytes of a PNG file; a restless one is made coarser, not larger.
 
     Examples
     --------
@@ -51,10 +52,15 @@ def png_bytes(figure: Any) -> bytes:
     >>> png_bytes(figure)[1:4]
     b'PNG'
     """
-    buffer = io.BytesIO()
+    content = b""
     with house_style():
-        figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
-    return buffer.getvalue()
+        for dpi in _RESOLUTIONS:
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
+            content = buffer.getvalue()
+            if len(content) < _LIMIT:
+                break
+    return content
 
 
 def save_drawing(figure: Any, stem: str | os.PathLike[str]) -> tuple[Path, Path]:

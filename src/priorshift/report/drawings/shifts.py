@@ -42,9 +42,7 @@ class ShiftsData:
 
 
 def paper_shifts(rounds: int = 200, seed: int = 0) -> ShiftsData:
-    """Return the first rounds of the paper's four shifts, with periods of 40 as in short streams.
-
-    Lin is the exception: it is drawn over its whole length.
+    """Return the paper's four shifts over a short stream, with the house's default periods.
 
     Examples
     --------

@@ -167,7 +167,9 @@ def _draw_final(axes: Any, data: FinalWeightsData) -> None:
     axes.pcolormesh(
         weights, cmap="Blues", vmin=0, vmax=1.1 * highest, edgecolors="0.8", linewidth=0.6
     )
-    axes.set_xticks(np.arange(weights.shape[1]) + 0.5, [_named(v) for v in data.variations])
+    names = [_named(variation) for variation in data.variations]
+    slant = {"rotation": 30, "ha": "right"} if max(map(len, names)) > 5 else {}
+    axes.set_xticks(np.arange(len(names)) + 0.5, names, **slant)
     axes.set_yticks(np.arange(weights.shape[0]) + 0.5, [number(step) for step in steps])
     axes.tick_params(length=0)
     axes.grid(False)

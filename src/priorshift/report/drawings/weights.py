@@ -88,6 +88,8 @@ def draw_weights(data: WeightsData) -> Any:
             axes.set_title(name)
         for axes in panels[len(data.weights) :]:
             axes.set_axis_off()
+        for axes in panels[len(data.weights) - columns : len(data.weights)]:
+            axes.tick_params(labelbottom=True)  # also where the panel below is empty
         names = [number(step) for step in steps]
         patches = [
             Patch(facecolor=s.color, edgecolor="0.3", linewidth=0.5, label=n)
@@ -121,7 +123,7 @@ def _draw_layers(axes: Any, weights: FloatArray, rounds: int, steps: FloatArray)
     axes.set_xlim(0, rounds)
     axes.set_ylim(0, 1)
     axes.grid(False)
-    axes.locator_params(axis="x", nbins=4)
+    axes.locator_params(axis="x", nbins=3)
 
 
 def _name_layer(
