@@ -97,7 +97,7 @@ def test_colours_are_kept_by_quarter():
 
 
 def test_worth_more_than_pixels_on_real_digits():
-    """In ten splits pixels err 4.2 to 4.5 % on average, these features 1.6 %."""
+    """``python -m benchmarks.patches`` has the numbers: 4.2 to 4.5 % on pixels, 1.7 % on these."""
     errors = []
     for seed in range(3):
         s = digits_split(seed)
