@@ -176,7 +176,10 @@ def _standardise(rows: AnyArray, offline: AnyArray) -> AnyArray:
 def _how_to_get(name: str) -> str:
     folder = data_folder()
     if name in ORIGINS:
-        advice = f"make {name}.npz from {ORIGINS[name]}, with arrays X, y and maybe split,"
+        advice = (
+            f"make {name}.npz from {ORIGINS[name]}, with arrays X, y and maybe split (see "
+            "priorshift data convert --help),"
+        )
     else:
         names = ", ".join(["synthetic", "digits", *ORIGINS])
         advice = f"known names are {names}; for another, put {name}.npz (arrays X, y, maybe split)"
