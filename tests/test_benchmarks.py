@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import anytime, auto, calibration, labels
+from benchmarks import anytime, auto, calibration, labels, patches
 from benchmarks.__main__ import main
 from benchmarks.sketches import main as sketches
 from benchmarks.timing import compare
@@ -83,3 +83,10 @@ def test_the_table_of_labels(capsys: pytest.CaptureFixture[str]) -> None:
     for atlas in lines[7:11]:
         none, *late = (atlas.split()[i] for i in (3, *range(8, 16)))
         assert set(late) == {none}  # labels that come late are nothing to it
+
+
+def test_patch_features_are_compared_with_pixels(capsys: pytest.CaptureFixture[str]) -> None:
+    assert patches.main(["--splits", "1", "--data", "digits", "--rows", "200"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert float(lines[5].split()[-1]) < float(lines[2].split()[-1])
+    assert lines[-1].startswith("digits ")

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import runpy
+import sys
+import types
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
+
+from priorshift.datasets import digits_split
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
@@ -25,3 +33,46 @@ def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / "follow_a_stream.py"), run_name="__main__")
     alone, adapted = (float(x) for x in re.findall(r"([\d.]+) %", capsys.readouterr().out))
     assert adapted < alone
+
+
+def test_the_page_on_data_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its code as it stands, with a stand-in for torch: no framework is needed to test it."""
+
+    class Tensor(np.ndarray):
+        def numpy(self) -> np.ndarray:
+            return np.asarray(self)
+
+    stand_in = types.ModuleType("torch")
+    stand_in.float32 = np.float32
+    stand_in.no_grad = contextlib.nullcontext
+    stand_in.as_tensor = lambda X, dtype: np.asarray(X, dtype).view(Tensor)
+    stand_in.softmax = lambda rows, dim: softmax(rows, axis=dim).view(Tensor)
+    monkeypatch.setitem(sys.modules, "torch", stand_in)
+
+    split = digits_split()
+    weights = np.random.default_rng(0).normal(size=(64, 40)) / 8
+
+    def body(X: np.ndarray) -> np.ndarray:
+        return np.maximum(X @ weights, 0).view(Tensor)
+
+    head = LogisticRegression(max_iter=500).fit(body(split.X_train), split.y_train)
+    names = {
+        "body": body,
+        "last": lambda rows: head.decision_function(rows).view(Tensor),
+        "classes": head.classes_,
+        "X_hold": split.X_holdout,
+        "y_hold": split.y_holdout,
+    }
+    page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, names)
+    assert names["data"].X0.shape == (600, 20)
+    assert (len(names["stream"]), len(names["faster"])) == (59, 30)
+    assert names["result"].variation == names["stream"].variation
+    assert names["rows"].shape == (599, 64)
+    clf = names["clf"]
+    alone = np.mean(head.predict(body(split.X_pool)) == split.y_pool)
+    assert np.mean(clf.predict(split.X_pool) == split.y_pool) > alone - 0.05
+    np.testing.assert_allclose(
+        clf.source_.read(split.X_pool[:5]).features[:, :40], body(split.X_pool[:5]), rtol=1e-4
+    )

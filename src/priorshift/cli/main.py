@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from typing import NoReturn
 
-from priorshift.cli import demo, run
+from priorshift.cli import data, demo, run
 from priorshift.cli.arguments import HelpFormatter
 from priorshift.cli.messages import complain
 
@@ -24,6 +24,8 @@ examples:
       two learners on the paper's synthetic data, beside the paper's numbers
   priorshift run --data mine.npz --learner atlas-ada --hint fwd,okm --seeds 3 --json result.json
       your own data: a file with X0, y0 (labelled offline set) and X1, y1 (online pool)
+  priorshift data list
+      the data sets known by name, which of them are here, and where the others come from
   priorshift run --jobs 2 --json - | python -m json.tool
       JSON alone on standard output
 """
@@ -65,6 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     run.add_command(commands)
     demo.add_command(commands)
+    data.add_command(commands)
     return parser
 
 

@@ -15,7 +15,14 @@ from priorshift.datasets.dataset import Dataset
 from priorshift.datasets.digits import digits_dataset, digits_split
 from priorshift.datasets.files import file_dataset
 from priorshift.datasets.named import data_folder, named_dataset
-from priorshift.datasets.ordered import SHL_CLASSES, OrderedData, arxiv_order, shl_order
+from priorshift.datasets.ordered import (
+    SHL_CLASSES,
+    OrderedData,
+    arxiv_order,
+    shl_order,
+    timed_order,
+)
+from priorshift.datasets.patches import PatchFeatures
 from priorshift.datasets.reduce import reduced
 from priorshift.datasets.synthetic import SyntheticProblem, synthetic_dataset, synthetic_problem
 from priorshift.errors import InputTypeError
@@ -24,6 +31,7 @@ __all__ = [
     "SHL_CLASSES",
     "Dataset",
     "OrderedData",
+    "PatchFeatures",
     "SyntheticProblem",
     "arxiv_order",
     "data_folder",
@@ -36,6 +44,7 @@ __all__ = [
     "shl_order",
     "synthetic_dataset",
     "synthetic_problem",
+    "timed_order",
 ]
 
 

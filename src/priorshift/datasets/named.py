@@ -13,7 +13,15 @@ from priorshift.datasets.files import read_arrays
 from priorshift.errors import FileFormatError, InputError
 from priorshift.typing import AnyArray
 
-__all__ = ["ORIGINS", "VARIABLE", "data_folder", "named_dataset", "named_path"]
+__all__ = [
+    "ORIGINS",
+    "VARIABLE",
+    "check_name",
+    "data_folder",
+    "halves",
+    "named_dataset",
+    "named_path",
+]
 
 VARIABLE = "PRIORSHIFT_DATA"
 """The environment variable that names the data folder."""
@@ -85,7 +93,7 @@ def named_dataset(name: str, *, standardise: bool = True) -> Dataset:
     values = arrays["X"]
     rows = check_rows(values, f"{path}: X")
     labels = check_labels(arrays["y"], len(rows), f"{path}: y")
-    offline, online = _split(arrays.get("split"), len(rows), path)
+    offline, online = halves(arrays.get("split"), len(rows), path)
     is_logits = name.endswith("_logits")
     if is_logits:
         rows = softmax(rows.astype(np.float64), axis=1)
@@ -113,18 +121,34 @@ def named_path(name: str) -> Path:
     priorshift.errors.InputError: 'a/b' is no name of a data set; give a plain name, or a path \
 that ends in .npz
     """
-    if not name or Path(name).name != name or "\\" in name:
-        raise InputError(
-            f"{name!r} is no name of a data set; give a plain name, or a path that ends in .npz"
-        )
+    check_name(name)
     path = data_folder() / f"{name}.npz"
     if not os.path.exists(path):
         raise FileFormatError(_how_to_get(name))
     return path
 
 
-def _split(split: AnyArray | None, rows: int, path: Path) -> tuple[AnyArray, AnyArray]:
-    """Return the shuffled row numbers of the offline set and of the online pool."""
+def check_name(name: str) -> None:
+    """Refuse what is no plain name.
+
+    Examples
+    --------
+    >>> check_name("mnist")
+    """
+    if not name or Path(name).name != name or "\\" in name or name.startswith("."):
+        raise InputError(
+            f"{name!r} is no name of a data set; give a plain name, or a path that ends in .npz"
+        )
+
+
+def halves(split: AnyArray | None, rows: int, path: Path) -> tuple[AnyArray, AnyArray]:
+    """Return the shuffled row numbers of the offline set and of the online pool.
+
+    Examples
+    --------
+    >>> halves(np.array([0, 1, 0, 0]), rows=4, path=Path("some.npz"))[1]
+    array([1])
+    """
     order = np.random.default_rng(_SEED).permutation(rows)
     if split is None:
         split = np.empty(rows, dtype=np.intp)
@@ -155,7 +179,10 @@ def _standardise(rows: AnyArray, offline: AnyArray) -> AnyArray:
 def _how_to_get(name: str) -> str:
     folder = data_folder()
     if name in ORIGINS:
-        advice = f"make {name}.npz from {ORIGINS[name]}, with arrays X, y and maybe split,"
+        advice = (
+            f"make {name}.npz from {ORIGINS[name]}, with arrays X, y and maybe split (see "
+            "priorshift data convert --help),"
+        )
     else:
         names = ", ".join(["synthetic", "digits", *ORIGINS])
         advice = f"known names are {names}; for another, put {name}.npz (arrays X, y, maybe split)"

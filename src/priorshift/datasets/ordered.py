@@ -15,7 +15,7 @@ from priorshift.recorded import RecordedStream
 from priorshift.streams import PoolWorld
 from priorshift.typing import AnyArray, IntArray
 
-__all__ = ["SHL_CLASSES", "OrderedData", "arxiv_order", "shl_order"]
+__all__ = ["SHL_CLASSES", "OrderedData", "arxiv_order", "shl_order", "timed_order"]
 
 SHL_CLASSES = ("Still", "Walk", "Run", "Bike", "Car", "Bus")
 """The six classes of the paper's locomotion task; the data have trains and subways too."""
@@ -109,30 +109,34 @@ def shl_order(classes: Sequence[str] | None = None) -> OrderedData:
     return _only(OrderedData(data, order), sorted({names.index(name) for name in classes}))
 
 
-def arxiv_order(share: float = 0.3) -> OrderedData:
-    """Return the arXiv papers in the order of their time.
+def timed_order(name: str, share: float = 0.3) -> OrderedData:
+    """Return the rows of ``NAME.npz`` in the order of their array ``time``.
 
     The first ``share`` of them is the offline set, which also gives the scale of every feature;
-    the others come with their own rows. What a class looks like drifts here too.
+    the others come with their own rows.
 
     Parameters
     ----------
+    name : str
+        A file of the data folder.
     share : float
-        Of the papers that are offline, between 0 and 1.
+        Of the rows that are offline, between 0 and 1.
 
     Examples
     --------
-    >>> arxiv_order(share=2.0)
+    >>> timed_order("arxiv2025_stream", share=2.0)
     Traceback (most recent call last):
     ...
     priorshift.errors.InputError: share is 2.0; give a number between 0 and 1
     """
     if not 0 < share < 1:
         raise InputError(f"share is {share!r}; give a number between 0 and 1")
-    path = named_path("arxiv2025_stream")
+    path = named_path(name)
     found = read_arrays(path, ["X", "y", "time"])
     _need(found, ["X", "y", "time"], path)
     order = np.argsort(found["time"], kind="stable")
+    if found["X"].ndim != 2 or not len(found["X"]) == len(found["y"]) == len(order):
+        raise InputError(f"{path}: X, y and time are not of the same length; make the file again")
     X, y = found["X"][order].astype(np.float32), found["y"][order]
     first = int(share * len(y))
     if not 0 < first < len(y):
@@ -140,9 +144,24 @@ def arxiv_order(share: float = 0.3) -> OrderedData:
     deviation = X[:first].std(axis=0)
     X = (X - X[:first].mean(axis=0)) / np.where(deviation > 0, deviation, 1)
     data = pool_dataset(
-        "arxiv in time", (X[:first], y[:first]), (X[first:], y[first:]), where=str(path)
+        f"{name} in time", (X[:first], y[:first]), (X[first:], y[first:]), where=str(path)
     )
     return OrderedData(data, data.y1, data.X1)
+
+
+def arxiv_order(share: float = 0.3) -> OrderedData:
+    """Return the arXiv papers in the order of their time, see :func:`timed_order`.
+
+    What a class looks like drifts here too.
+
+    Examples
+    --------
+    >>> arxiv_order(share=0.0)
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: share is 0.0; give a number between 0 and 1
+    """
+    return timed_order("arxiv2025_stream", share)
 
 
 def _need(arrays: dict[str, AnyArray], names: Sequence[str], path: object) -> None:
