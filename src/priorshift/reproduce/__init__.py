@@ -1,0 +1,1 @@
+"""The paper's evidence, rebuilt: experiments as data, one runner, tables, figures and a report."""
