@@ -1,1 +1,1 @@
-"""The paper's tables, figures and claims, measured again beside the printed numbers."""
+"""The paper's evidence, rebuilt: experiments as data, one runner, tables, figures and a report."""
