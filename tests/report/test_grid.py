@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from grids import small
 
+from grids import small
 from priorshift.errors import InputError
 from priorshift.paper import Cell
 from priorshift.report.entry import Entry, signed

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from typing import NoReturn
 
-from priorshift.cli import data, demo, run
+from priorshift.cli import data, demo, reproduce, run
 from priorshift.cli.arguments import HelpFormatter
 from priorshift.cli.messages import complain
 
@@ -28,6 +28,8 @@ examples:
       the data sets known by name, which of them are here, and where the others come from
   priorshift run --jobs 2 --json - | python -m json.tool
       JSON alone on standard output
+  priorshift reproduce all --quick
+      the paper's tables and figures, small, and a report of them
 """
 
 
@@ -68,6 +70,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_command(commands)
     demo.add_command(commands)
     data.add_command(commands)
+    reproduce.add_command(commands)
     return parser
 
 

@@ -1,0 +1,125 @@
+"""The report: one page with everything on it."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from priorshift import __version__
+from priorshift.report.drawings.save import svg_text
+from priorshift.report.grid_formats import GRID_FORMATS, to_html
+from priorshift.report.page import Page, Section, write_page
+from priorshift.report.page_blocks import (
+    Block,
+    Claims,
+    FigureBlock,
+    KeyValues,
+    TableBlock,
+    Text,
+)
+from priorshift.reproduce.differences import differences
+from priorshift.reproduce.kept import versions
+from priorshift.reproduce.parts import Part
+from priorshift.reproduce.plan import Experiment
+from priorshift.store import code_digest
+
+_LEAD = (
+    "Adapting to Online Label Shift with Provable Guarantees (Bai, Zhang, Zhao, Sugiyama and Zhou, "
+    "NeurIPS 2022), run again by priorshift: every table and figure on the data that can be had, "
+    "beside the printed numbers, with a clairvoyant that knows each round's class mix and with this"
+    " library's own learners."
+)
+
+
+@dataclass(frozen=True)
+class Background:
+    """What a report says of the run itself.
+
+    ``seconds`` passed on the clock in this run, ``work`` is what all runs that filled the store
+    took, processes added up.
+
+    Examples
+    --------
+    >>> Background(quick=True, seeds=2, jobs=2, seconds=90.0, work=150.0, notes=()).jobs
+    2
+    """
+
+    quick: bool
+    seeds: int
+    jobs: int
+    seconds: float
+    work: float
+    notes: Sequence[str]
+
+
+def write_report(
+    parts: Sequence[Part], experiments: Sequence[Experiment], background: Background, out: Path
+) -> Path:
+    """Write ``report.html`` into the folder of the tables and figures.
+
+    Examples
+    --------
+    >>> write_report.__name__
+    'write_report'
+    """
+    claims = [claim for part in parts for claim in part.claims]
+    sections = [
+        *([Section("Claims", "claims", [Claims(claims)])] if claims else []),
+        *(Section(part.title, part.name, _blocks(part)) for part in parts),
+        Section(
+            "What differs from the paper, and why",
+            "differences",
+            [Text(items=differences(experiments, background.quick, background.notes))],
+        ),
+        Section("Settings", "settings", _settings(experiments, background)),
+    ]
+    return write_page(Page("The paper, run again", _LEAD, sections), out / "report.html")
+
+
+def _blocks(part: Part) -> list[Block]:
+    blocks: list[Block] = []
+    for stem, grid in part.grids.items():
+        files = [f"tables/{stem}.{ending}" for ending in GRID_FORMATS]
+        blocks.append(TableBlock(to_html(grid), part.title, files))
+    for drawing in part.drawings:
+        files = [f"figures/{drawing.stem}.{ending}" for ending in ("svg", "png")]
+        blocks.append(FigureBlock(svg_text(drawing.figure), drawing.caption, drawing.alt, files))
+    if part.words:
+        blocks.append(Text(part.words))
+    if part.claims:
+        blocks.append(Claims(part.claims))
+    return blocks
+
+
+def _settings(experiments: Sequence[Experiment], background: Background) -> list[Block]:
+    command = "priorshift reproduce " + " ".join(one.name for one in experiments)
+    pairs: list[tuple[str, object]] = [
+        ("command", command + (" --quick" if background.quick else "")),
+        ("seeds", f"0 to {background.seeds - 1}"),
+        ("processes", background.jobs),
+        ("time of this run", f"{background.seconds / 60:.1f} minutes"),
+        ("work in the store, all processes", f"{background.work / 3600:.2f} hours"),
+        ("priorshift", __version__),
+        ("code", code_digest()[:16]),
+        ("Python", platform.python_version()),
+        *versions().items(),
+        ("machine", f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"),
+    ]
+    worlds = {run.world for one in experiments for some in one.runs.values() for run in some}
+    about = [
+        f"{world.name}: {world.data}"
+        + (f", at most {world.rows:,} offline rows" if world.rows else "")
+        + (f", {world.network} hidden units" if world.network else "")
+        + (f", {world.components} principal components" if world.components else "")
+        + (f", in the order '{world.order}'" if world.order else "")
+        for world in sorted(worlds, key=lambda world: world.name)
+    ]
+    words = [
+        "Streams, learners, shifts and batch sizes of every experiment are in "
+        "src/priorshift/paper/experiments.toml; every single result with its settings is in "
+        "results.db beside this page."
+    ]
+    return [KeyValues(pairs), Text(words, about)]
