@@ -149,7 +149,7 @@ def _shl_claims(
     best = min(errors[name] for name in others)
     claims = [
         Claim(
-            f"{name} is below FIX, FTH, FTFWH, ROGD and UOGD on SHL",
+            f"{name} is below FIX, FTH, FTFWH, ROGD and UOGD",
             errors[name] < best,
             f"{errors[name]:.2f} % against {best:.2f} % of the best of them",
         )

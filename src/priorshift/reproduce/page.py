@@ -65,9 +65,8 @@ def write_report(
     >>> write_report.__name__
     'write_report'
     """
-    claims = [claim for part in parts for claim in part.claims]
     sections = [
-        *([Section("Claims", "claims", [Claims(claims)])] if claims else []),
+        *([_overview(parts)] if any(part.claims for part in parts) else []),
         *(Section(part.title, part.name, _blocks(part)) for part in parts),
         Section(
             "What differs from the paper, and why",
@@ -77,6 +76,20 @@ def write_report(
         Section("Settings", "settings", _settings(experiments, background)),
     ]
     return write_page(Page("The paper, run again", _LEAD, sections), out / "report.html")
+
+
+def _overview(parts: Sequence[Part]) -> Section:
+    """How many claims hold in each section, and those that do not."""
+    counts = [
+        f"{part.title}: {sum(claim.holds for claim in part.claims)} of {len(part.claims)} hold"
+        for part in parts
+        if part.claims
+    ]
+    failed = [claim for part in parts for claim in part.claims if not claim.holds]
+    blocks: list[Block] = [Text("Claims that were checked, section by section:", counts)]
+    if failed:
+        blocks += [Text("Those that do not hold:"), Claims(failed)]
+    return Section("Claims", "claims", blocks)
 
 
 def _blocks(part: Part) -> list[Block]:

@@ -34,6 +34,7 @@ _REGIMES = {
     ("squ", "sqrt"): "Square shift, V_T like √T",
     ("ber", "sqrt"): "Random switches, V_T like √T",
 }
+_DRAWN_BATCH = 10
 _NAMED = {"constant": "T^(2/3)", "sqrt": "T^(5/6)"}
 
 
@@ -74,12 +75,13 @@ def _regret_drawing(series: Sequence[Mapping[str, Any]]) -> Drawing:
             for one in series
             if (one["environment"], one["variation"]) == (environment, variation)
             and one["learner"] in _LEARNERS
+            and one["batch_size"] == _DRAWN_BATCH
         )
         if drawn:
             title = _REGIMES[environment, variation]
             panels.append(RegretPanel(title, drawn, RATES[variation], _NAMED[variation]))
     caption = (
-        "Dynamic regret over T, batches of 10; points are means over seeds, lines the fitted power "
+        f"Dynamic regret over T, batches of {_DRAWN_BATCH}; points are means over seeds, lines the fitted power "
         "laws, grey the rate of Theorem 2, pale lines the theorems' bounds."
     )
     slopes = ", ".join(
@@ -102,6 +104,7 @@ def _series(one: Mapping[str, Any]) -> RegretSeries:
         exponent=None if fit is None else fit["slope"],
         exponent_error=None if fit is None else fit["error"],
         bound=one["bound"] if has_bound else None,
+        like="tracker" if one["learner"] == "atlas-paper" else None,
     )
 
 

@@ -29,6 +29,9 @@ _BOUND: dict[str, Any] = {
 }
 _RATE = {"linestyle": "-", "linewidth": 4.5, "alpha": 0.25, "color": GREY}
 
+# Bounds are far above what is measured: a panel needs height to show both.
+_PANEL = 4.4
+
 
 @dataclass(frozen=True, eq=False)
 class RegretSeries:
@@ -46,6 +49,8 @@ class RegretSeries:
         the middle of the points.
     bound : (n,) array_like or None
         What the theorem allows at each T.
+    like : str or None
+        Draw it in the style of this learner, where its own name would have another's style.
 
     Examples
     --------
@@ -60,6 +65,7 @@ class RegretSeries:
     exponent: float | None = None
     exponent_error: float | None = None
     bound: ArrayLike | None = None
+    like: str | None = None
 
     def __post_init__(self) -> None:
         count = len(table(self.rounds, f"rounds of {self.name}", None))
@@ -138,7 +144,7 @@ def draw_regret(data: RegretData) -> Any:
     """
     count = len(data.panels)
     with house_style():
-        figure = new_figure(0.3 + 3.2 * count)
+        figure = new_figure(0.3 + _PANEL * count)
         for axes, panel in zip(
             figure.subplots(count, 1, squeeze=False).ravel(), data.panels, strict=True
         ):
@@ -159,7 +165,7 @@ def _draw_series(axes: Any, series: RegretSeries, place: int, count: int) -> Non
     rounds = table(series.rounds, "rounds", None)
     mean = table(series.mean, "mean", len(rounds))
     std = spread_of(series.std, "std", len(rounds))
-    style = line_style(series.name, place)
+    style = line_style(series.like or series.name, place)
     seen = mean > 0
     # Side by side, or the bars of the learners hide each other.
     moved = rounds * 1.04 ** (place - (count - 1) / 2)
