@@ -81,8 +81,8 @@ def _regret_drawing(series: Sequence[Mapping[str, Any]]) -> Drawing:
             title = _REGIMES[environment, variation]
             panels.append(RegretPanel(title, drawn, RATES[variation], _NAMED[variation]))
     caption = (
-        f"Dynamic regret over T, batches of {_DRAWN_BATCH}; points are means over seeds, lines the fitted power "
-        "laws, grey the rate of Theorem 2, pale lines the theorems' bounds."
+        f"Dynamic regret over T, batches of {_DRAWN_BATCH}; points are means over seeds, lines the "
+        "fitted power laws, grey the rate of Theorem 2, dotted lines the theorems' bounds."
     )
     slopes = ", ".join(
         f"{one.name} {one.exponent:.2f} ({panel.title})"
