@@ -167,3 +167,14 @@ def test_a_summary_of_parts_is_plain():
     assert found["series"][0]["fit"] is None
     assert found["lemma2"] is None
     assert json.loads(json.dumps(found)) == found
+
+
+def test_notes_say_what_was_measured():
+    runs = regret_runs(0.82, learner="atlas-paper") + regret_runs(0.46, learner="atlas-paper-raw")
+    (note,) = summarise(runs)["notes"]
+    assert "0.820" in note
+    assert "0.460" in note
+    (note,) = summarise(regret_runs(0.5))["notes"]
+    assert "T = 16000 rounds the weights of the 2 base learners" in note
+    assert "between 0.500 and 0.500" in note
+    assert summarise([])["notes"] == []
