@@ -31,6 +31,8 @@ from priorshift.typing import Float32Array, FloatArray, IntArray
 _LARGEST_NEWTON = 128
 # Sets of at most this many rows measure second derivatives themselves, with all their rows.
 _SMALL_SET = 1100
+# Sets of at most this many numbers stay in the cache while one base learner after the other is solved.
+_IN_CACHE = 1 << 18
 _COOLING = (0.3, 0.1, 0.03)
 # Steps without progress after which a base learner is at the limit of float32.
 _PATIENCE = 10
@@ -105,7 +107,9 @@ class ImplicitSolver:
         scaled = self
         if data.scale > _LARGE:
             scaled = replace(self, tolerance=self.tolerance * data.scale / _LARGE)
-        if _compiled(loss, start):
+        if _compiled_cg(data, loss, start):
+            found = scaled._solve_compiled_cg(data, centre, start, steps, mix, radius, also)
+        elif _compiled(loss, start):
             found = scaled._solve_compiled(data, centre, start, steps, mix, radius, also)
         elif isinstance(loss, Hinge):
             found = scaled._solve_hinge(data, centre, start, steps, mix, radius)
@@ -163,6 +167,37 @@ class ImplicitSolver:
         risk = None if also is None else RiskValue(value, gradient)
         return ImplicitResult(W, hint_loss, residual, evaluations, risk)
 
+    def _solve_compiled_cg(
+        self,
+        data: RiskData,
+        centre: Float32Array,
+        start: Float32Array,
+        steps: FloatArray,
+        mix: FloatArray,
+        radius: float,
+        also: FloatArray | None,
+    ) -> ImplicitResult:
+        from priorshift.compiled.newton_cg import implicit_step_cg
+
+        plain = compiled.plain
+        W, hint_loss, value, gradient, residual, evaluations, products = implicit_step_cg(
+            data.XT,
+            data.shares,
+            data.offsets,
+            data.means,
+            data.largest_norm,
+            plain(mix),
+            plain(np.zeros_like(mix) if also is None else also),
+            plain(centre),
+            plain(start),
+            plain(steps),
+            radius,
+            self.tolerance,
+            self.max_steps,
+        )
+        risk = None if also is None else RiskValue(value, gradient)
+        return ImplicitResult(W, hint_loss, residual, evaluations, risk, products)
+
     def _solve_smooth(self, problem: _Problem, start: Float32Array) -> ImplicitResult:
         # The smoothed hinge bends in few rows only: a fixed part of the set would miss them.
         if start[0].size <= _LARGEST_NEWTON and not problem.loss.needs_label:
@@ -194,6 +229,12 @@ class ImplicitSolver:
 def _compiled(loss: Loss, W: Float32Array) -> bool:
     small = W[0].size <= _LARGEST_NEWTON
     return small and isinstance(loss, Softmax) and compiled.available()
+
+
+def _compiled_cg(data: RiskData, loss: Loss, W: Float32Array) -> bool:
+    if not (isinstance(loss, Softmax) and compiled.available()):
+        return False
+    return W[0].size > _LARGEST_NEWTON and data.XT.size <= _IN_CACHE
 
 
 @dataclass
