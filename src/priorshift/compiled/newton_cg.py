@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from priorshift.compiled._njit import exact
+from priorshift.compiled._njit import exact, summing
 from priorshift.compiled.maths import dot, exp32, log32
 from priorshift.compiled.softmax import add_moments
 
@@ -28,7 +28,8 @@ _FORCING = 0.1
 _LAST_STEP = 100.0
 _MARGIN = 0.7
 _MOST_PRODUCTS = 60
-_ON_SPHERE = 1e-5
+# Relative distances: models are float64 here, but come as float32.
+_ON_SPHERE, _NEAR_SPHERE = 1e-9, 1e-6
 
 
 @exact
@@ -65,17 +66,17 @@ def implicit_step_cg(
     missing = _missing(offsets, hint, mix)
     other_pull = _pull(mix, means)
     w, aim, g, best = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    step, new, slope = np.empty(size), np.empty(size), np.empty(size)
+    step, new, moved, slope = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     evaluations, products = 0, 0
     for i in range(n_learners):
         _copy(centre[i], aim)
         _copy(start[i], w)
-        _into_ball(w, radius)
+        _into_ball(w, radius * (1.0 - _NEAR_SPHERE), radius)
         inverse = 1.0 / steps[i]
         risk = _risk(X, runs, weights, largest_norm, pull, w, P, L, g)
         value = risk + _add_pull(w, aim, inverse, g)
         evaluations += 1
-        left = _residual(w, g, steps[i], radius, new)
+        left = _residual(w, g, steps[i], radius, moved)
         _copy(w, best)
         least, loss, idle, fresh = left, risk, 0, True
         for _ in range(max_steps):
@@ -86,16 +87,17 @@ def implicit_step_cg(
             for _ in range(20):
                 for r in range(size):
                     new[r] = w[r] + share * step[r]
-                _into_ball(new, radius)
+                _into_ball(new, radius, radius)
                 risk = _risk(X, runs, weights, largest_norm, pull, new, P, L, g)
                 new_value = risk + _add_pull(new, aim, inverse, g)
                 evaluations += 1
-                if new_value <= value + 1e-6 * (1.0 + abs(value)):
+                left = _residual(new, g, steps[i], radius, moved)
+                # Near the solution values differ by less than their rounding; residuals do not.
+                if new_value <= value + 1e-6 * (1.0 + abs(value)) or left <= 0.5 * least:
                     break
                 share *= 0.25
             value = new_value
             _copy(new, w)
-            left = _residual(w, g, steps[i], radius, new)
             idle += 1
             fresh = left < least
             if fresh:
@@ -171,9 +173,10 @@ def _pull(mix: Any, means: Any) -> Any:
 
 
 @exact
-def _into_ball(w: Any, radius: float) -> None:
+def _into_ball(w: Any, limit: float, radius: float) -> None:
+    """Put a model whose norm is above ``limit`` on the sphere."""
     norm = np.sqrt(dot(w, w, len(w)))
-    if norm > radius:
+    if norm > limit:
         scale = radius / norm
         for r in range(len(w)):
             w[r] *= scale
@@ -322,7 +325,7 @@ def _sum(
                 for s in range(m):
                     z[s] = weight[s] * p[s]
             add_moments(Z, 0, X, a, m, moments)
-            value += dot(weight, L[a : a + m], m)
+            value += _wide_dot(weight, L[a : a + m], m)
             a += m
     for j in range(width):
         g[j] = 0.0
@@ -337,6 +340,15 @@ def _sum(
         for j in range(width):
             g[j] -= moment[j] - mean[j]
     return value
+
+
+@summing
+def _wide_dot(x: Any, y: Any, m: int) -> float:
+    """Sum of products of float32 numbers, in float64."""
+    total = 0.0
+    for s in range(m):
+        total += np.float64(x[s]) * np.float64(y[s])
+    return total
 
 
 @exact
@@ -356,7 +368,7 @@ def _residual(w: Any, g: Any, step: float, radius: float, moved: Any) -> float:
     scale = step / (1.0 + step)
     for r in range(len(w)):
         moved[r] = w[r] - scale * g[r]
-    _into_ball(moved, radius)
+    _into_ball(moved, radius, radius)
     for r in range(len(w)):
         moved[r] = w[r] - moved[r]
     return np.sqrt(dot(moved, moved, len(w))) / scale
