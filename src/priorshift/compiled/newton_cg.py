@@ -67,10 +67,15 @@ def implicit_step_cg(
     other_pull = _pull(mix, means)
     w, aim, g, best = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     step, new, moved, slope = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    # How far this and the last three base learners went from their starts, and were expected to.
+    moves, expected = np.zeros((4, size)), np.zeros(size)
     evaluations, products = 0, 0
     for i in range(n_learners):
         _copy(centre[i], aim)
         _copy(start[i], w)
+        if i > 0 and _expect(moves, expected, i, steps[i] / steps[i - 1]):
+            for r in range(size):
+                w[r] += expected[r]
         _into_ball(w, radius * (1.0 - _NEAR_SPHERE), radius)
         inverse = 1.0 / steps[i]
         risk = _risk(X, runs, weights, largest_norm, pull, w, P, L, g)
@@ -107,12 +112,53 @@ def implicit_step_cg(
             _risk(X, runs, weights, largest_norm, pull, best, P, L, g)
             evaluations += 1
         residual[i], hint_loss[i] = least, loss
+        _remember(best, start[i], moves)
         risks[i] = _other_risk(
             X, missing, other_runs, other_weights, largest_norm, other_pull, best, P, L, slope
         )
         _copy(best, W[i])
         _copy(slope, gradients[i])
     return W, hint_loss, risks, gradients, residual, evaluations, products
+
+
+@exact
+def _remember(best: Any, start: Any, moves: Any) -> None:
+    """Put the move from start to solution before those of the base learners before it."""
+    for back in range(len(moves) - 1, 0, -1):
+        _copy(moves[back - 1], moves[back])
+    begin, move = start.ravel(), moves[0]
+    for r in range(len(begin)):
+        move[r] = best[r] - begin[r]
+
+
+@exact
+def _expect(moves: Any, expected: Any, known: int, ratio: float) -> bool:
+    """How far the next base learner will go, from the moves of those before it.
+
+    Step sizes are a ladder, and solutions are smooth along it. The last move is fitted by the two
+    before, and the same combination of the last two is the next. Returns whether to rely on it:
+    not where the last one went elsewhere than expected.
+    """
+    size = len(expected)
+    last, before, first = moves[0], moves[1], moves[2]
+    length, error = 0.0, 0.0
+    for r in range(size):
+        gap = last[r] - expected[r]
+        error += gap * gap
+        length += last[r] * last[r]
+    bb, ff, bf = dot(before, before, size), dot(first, first, size), dot(before, first, size)
+    lb, lf = dot(last, before, size), dot(last, first, size)
+    inside = bb * ff - bf * bf
+    a, b = 0.0, 0.0
+    if known == 1:
+        a = min(ratio, 2.0)
+    elif inside > 1e-6 * bb * ff:
+        a, b = (lb * ff - lf * bf) / inside, (lf * bb - lb * bf) / inside
+    elif bb > 0.0:
+        a = lb / bb
+    for r in range(size):
+        expected[r] = a * last[r] + b * before[r]
+    return known == 1 or error <= 0.25 * length
 
 
 @exact
