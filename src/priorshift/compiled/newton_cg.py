@@ -3,8 +3,12 @@ r"""The implicit update of equation 6 by Newton's method with conjugate gradient
 For softmax models with too many weights for a full Hessian, on sets that fit the cache. It is the
 method of ``priorshift.risk.newton_cg``, one base learner after the other: its probabilities
 (K - 1, n) are all that is kept of a pass, and they serve the products with the Hessian. Models are
-float64 between the passes. In float32 the pull :math:`(w - \hat w) / \eta` of a short step is
-nothing but rounding, and the residual would never fall below the tolerance.
+float64 between the passes: rounded to float32, the pull :math:`(w - \hat w) / \eta` of a short step
+may leave a residual above the tolerance.
+
+Step sizes form a ladder, and from one round to the next neighbours on it move alike. So each base
+learner starts from its last solution plus the move that those before it let expect, which saves a
+third of the passes and more of the products.
 
 At the solution the probabilities also give the risk under another class mix, so the gradient step
 that follows needs no pass of its own.
@@ -63,12 +67,11 @@ def implicit_step_cg(
     runs, weights = row_weights(offsets, shares, hint, n)
     pull = _pull(hint, means)
     other_runs, other_weights = row_weights(offsets, shares, mix, n)
-    missing = _missing(offsets, hint, mix)
     other_pull = _pull(mix, means)
-    w, aim, g, best = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    step, new, moved, slope = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    # How far this and the last three base learners went from their starts, and were expected to.
-    moves, expected = np.zeros((4, size)), np.zeros(size)
+    missing = _missing(offsets, hint, mix)
+    w, aim, slope = np.empty(size), np.empty(size), np.empty(size)
+    # How far the last three base learners went from their starts, and the last was expected to.
+    moves, expected = np.zeros((3, size)), np.zeros(size)
     evaluations, products = 0, 0
     for i in range(n_learners):
         _copy(centre[i], aim)
@@ -76,49 +79,67 @@ def implicit_step_cg(
         if i > 0 and _expect(moves, expected, i, steps[i] / steps[i - 1]):
             for r in range(size):
                 w[r] += expected[r]
-        _into_ball(w, radius * (1.0 - _NEAR_SPHERE), radius)
-        inverse = 1.0 / steps[i]
-        risk = _risk(X, runs, weights, largest_norm, pull, w, P, L, g)
-        value = risk + _add_pull(w, aim, inverse, g)
-        evaluations += 1
-        left = _residual(w, g, steps[i], radius, moved)
-        _copy(w, best)
-        least, loss, idle, fresh = left, risk, 0, True
-        for _ in range(max_steps):
-            if left <= tolerance or idle >= _PATIENCE:
-                break
-            products += _newton_step(X, runs, weights, P, w, g, inverse, radius, tolerance, step)
-            share = 1.0
-            for _ in range(20):
-                for r in range(size):
-                    new[r] = w[r] + share * step[r]
-                _into_ball(new, radius, radius)
-                risk = _risk(X, runs, weights, largest_norm, pull, new, P, L, g)
-                new_value = risk + _add_pull(new, aim, inverse, g)
-                evaluations += 1
-                left = _residual(new, g, steps[i], radius, moved)
-                # Near the solution values differ by less than their rounding; residuals do not.
-                if new_value <= value + 1e-6 * (1.0 + abs(value)) or left <= 0.5 * least:
-                    break
-                share *= 0.25
-            value = new_value
-            _copy(new, w)
-            idle += 1
-            fresh = left < least
-            if fresh:
-                least, loss, idle = left, risk, 0
-                _copy(w, best)
-        if not fresh:
-            _risk(X, runs, weights, largest_norm, pull, best, P, L, g)
-            evaluations += 1
-        residual[i], hint_loss[i] = least, loss
-        _remember(best, start[i], moves)
+        hint_loss[i], residual[i], passes, bends = _solve(
+            X, runs, weights, largest_norm, pull, aim, steps[i], radius, tolerance, max_steps,
+            w, P, L,
+        )  # fmt: skip
+        evaluations += passes
+        products += bends
+        _remember(w, start[i], moves)
         risks[i] = _other_risk(
-            X, missing, other_runs, other_weights, largest_norm, other_pull, best, P, L, slope
+            X, missing, other_runs, other_weights, largest_norm, other_pull, w, P, L, slope
         )
-        _copy(best, W[i])
+        _copy(w, W[i])
         _copy(slope, gradients[i])
     return W, hint_loss, risks, gradients, residual, evaluations, products
+
+
+@exact
+def _solve(
+    X: Any, runs: Any, weights: Any, largest_norm: float, pull: Any, aim: Any, eta: float,
+    radius: float, tolerance: float, max_steps: int, w: Any, P: Any, L: Any,
+) -> Any:  # fmt: skip
+    """Solve for one base learner, from ``w`` on, which becomes the solution.
+
+    Returns H there, the residual, and the passes and products taken. P and L are the solution's.
+    """
+    size, inverse = len(w), 1.0 / eta
+    g, best, step = np.empty(size), np.empty(size), np.empty(size)
+    new, moved = np.empty(size), np.empty(size)
+    _into_ball(w, radius * (1.0 - _NEAR_SPHERE), radius)
+    risk = _risk(X, runs, weights, largest_norm, pull, w, P, L, g)
+    value = risk + _add_pull(w, aim, inverse, g)
+    least = _residual(w, g, eta, radius, moved)
+    _copy(w, best)
+    left, loss, idle, passes, products = least, risk, 0, 1, 0
+    for _ in range(max_steps):
+        if left <= tolerance or idle >= _PATIENCE:
+            break
+        products += _newton_step(X, runs, weights, P, w, g, inverse, radius, tolerance, step)
+        share, new_value = 1.0, value
+        for _ in range(20):
+            for r in range(size):
+                new[r] = w[r] + share * step[r]
+            _into_ball(new, radius, radius)
+            risk = _risk(X, runs, weights, largest_norm, pull, new, P, L, g)
+            new_value = risk + _add_pull(new, aim, inverse, g)
+            passes += 1
+            left = _residual(new, g, eta, radius, moved)
+            # Near the solution values differ by less than their rounding; residuals do not.
+            if new_value <= value + 1e-6 * (1.0 + abs(value)) or left <= 0.5 * least:
+                break
+            share *= 0.25
+        value = new_value
+        _copy(new, w)
+        idle += 1
+        if left < least:
+            least, loss, idle = left, risk, 0
+            _copy(w, best)
+    if idle > 0:  # the last point is not the best
+        _copy(best, w)
+        _risk(X, runs, weights, largest_norm, pull, w, P, L, g)
+        passes += 1
+    return loss, least, passes, products
 
 
 @exact
@@ -141,11 +162,7 @@ def _expect(moves: Any, expected: Any, known: int, ratio: float) -> bool:
     """
     size = len(expected)
     last, before, first = moves[0], moves[1], moves[2]
-    length, error = 0.0, 0.0
-    for r in range(size):
-        gap = last[r] - expected[r]
-        error += gap * gap
-        length += last[r] * last[r]
+    reliable = known == 1 or _apart(last, expected) <= 0.25 * dot(last, last, size)
     bb, ff, bf = dot(before, before, size), dot(first, first, size), dot(before, first, size)
     lb, lf = dot(last, before, size), dot(last, first, size)
     inside = bb * ff - bf * bf
@@ -158,7 +175,7 @@ def _expect(moves: Any, expected: Any, known: int, ratio: float) -> bool:
         a = lb / bb
     for r in range(size):
         expected[r] = a * last[r] + b * before[r]
-    return known == 1 or error <= 0.25 * length
+    return reliable
 
 
 @exact
@@ -353,9 +370,7 @@ def _start_row(weights: Any, X: Any, a: int, m: int, rest: int, z: Any) -> None:
 
 
 @exact
-def _sum(
-    X: Any, runs: Any, weights: Any, pull: Any, D: Any, P: Any, L: Any, g: Any
-) -> float:
+def _sum(X: Any, runs: Any, weights: Any, pull: Any, D: Any, P: Any, L: Any, g: Any) -> float:
     """Risk and gradient from probabilities and log-sums, under the samples' ``weights``."""
     others, width = D.shape
     moments = np.zeros((others, width), np.float32)
@@ -377,10 +392,7 @@ def _sum(
         g[j] = 0.0
     for k in range(others):
         first, moment, mean, difference = (k + 1) * width, moments[k], pull[k + 1], D[k]
-        linear = 0.0
-        for j in range(width):
-            linear += mean[j] * difference[j]
-        value -= linear
+        value -= dot(mean, difference, width)
         for j in range(width):
             g[first + j] = moment[j] - mean[j]
         for j in range(width):
@@ -400,12 +412,19 @@ def _wide_dot(x: Any, y: Any, m: int) -> float:
 @exact
 def _add_pull(w: Any, aim: Any, inverse: float, g: Any) -> float:
     """Add the gradient of ``||w - aim||^2 / (2 eta)`` to ``g``; return its value."""
-    total = 0.0
     for r in range(len(w)):
-        gap = w[r] - aim[r]
+        g[r] += inverse * (w[r] - aim[r])
+    return 0.5 * inverse * _apart(w, aim)
+
+
+@summing
+def _apart(x: Any, y: Any) -> float:
+    """Squared distance."""
+    total = 0.0
+    for r in range(len(x)):
+        gap = x[r] - y[r]
         total += gap * gap
-        g[r] += inverse * gap
-    return 0.5 * inverse * total
+    return total
 
 
 @exact

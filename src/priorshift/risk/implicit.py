@@ -6,7 +6,8 @@ r"""The implicit update, second step of equation 6, for all base learners togeth
 Newton steps whose curvature comes from a part of the offline set and whose quadratic model is
 minimised over the ball exactly; larger ones by Newton steps with conjugate gradients, which never
 form the curvature (see ``newton_cg``). Both use exact gradients, start from the last round's
-solution and drop a base learner as soon as it is done.
+solution and drop a base learner as soon as it is done. For the softmax both are compiled where
+numba is there, the larger ones on sets that fit the cache.
 The hinge loss is solved through its smoothed form, whose temperature is a setting.
 """
 
@@ -31,8 +32,8 @@ from priorshift.typing import Float32Array, FloatArray, IntArray
 _LARGEST_NEWTON = 128
 # Sets of at most this many rows measure second derivatives themselves, with all their rows.
 _SMALL_SET = 1100
-# Sets of at most this many numbers stay in the cache while one base learner after the other is solved.
-_IN_CACHE = 1 << 18
+# In sets of more numbers than this, the passes are faster for all base learners together.
+_IN_CACHE = 1 << 21
 _COOLING = (0.3, 0.1, 0.03)
 # Steps without progress after which a base learner is at the limit of float32.
 _PATIENCE = 10
@@ -107,8 +108,8 @@ class ImplicitSolver:
         scaled = self
         if data.scale > _LARGE:
             scaled = replace(self, tolerance=self.tolerance * data.scale / _LARGE)
-        if _compiled_cg(data, loss, start):
-            found = scaled._solve_compiled_cg(data, centre, start, steps, mix, radius, also)
+        if _compiled_wide(data, loss, start):
+            found = scaled._solve_compiled_wide(data, centre, start, steps, mix, radius, also)
         elif _compiled(loss, start):
             found = scaled._solve_compiled(data, centre, start, steps, mix, radius, also)
         elif isinstance(loss, Hinge):
@@ -167,7 +168,7 @@ class ImplicitSolver:
         risk = None if also is None else RiskValue(value, gradient)
         return ImplicitResult(W, hint_loss, residual, evaluations, risk)
 
-    def _solve_compiled_cg(
+    def _solve_compiled_wide(
         self,
         data: RiskData,
         centre: Float32Array,
@@ -231,7 +232,7 @@ def _compiled(loss: Loss, W: Float32Array) -> bool:
     return small and isinstance(loss, Softmax) and compiled.available()
 
 
-def _compiled_cg(data: RiskData, loss: Loss, W: Float32Array) -> bool:
+def _compiled_wide(data: RiskData, loss: Loss, W: Float32Array) -> bool:
     if not (isinstance(loss, Softmax) and compiled.available()):
         return False
     return W[0].size > _LARGEST_NEWTON and data.XT.size <= _IN_CACHE
