@@ -26,7 +26,7 @@ from priorshift.risk.curved_pass import Curvature, curved_pass
 from priorshift.risk.data import RiskData
 from priorshift.risk.kernel import RiskValue, rewritten_risk
 from priorshift.risk.losses import Hinge, Loss, SmoothedHinge, Softmax
-from priorshift.risk.newton_cg import conjugate_gradients, quadratic_model
+from priorshift.risk.newton_cg import conjugate_gradients, quadratic_model, start_point
 from priorshift.typing import Float32Array, FloatArray, IntArray
 
 _LARGEST_NEWTON = 128
@@ -260,11 +260,14 @@ class _Problem:
         value = risk.value + 0.5 * inverse * norms(away) ** 2
         return risk, value, risk.gradient + inverse[:, None, None] * away
 
-    def bend(self, W: Float32Array, which: IntArray) -> _Point:
-        """Risk, objective, its gradient, and the risk's Hessian for products."""
+    def bend(self, W: FloatArray, which: IntArray) -> _Point:
+        """Risk, objective, its gradient, and the risk's Hessian for products.
+
+        ``W`` is float64: over a short step its rounding would be more than the tolerance.
+        """
         self.evaluations += len(which)
-        risk, curvature = curved_pass(self.data, self.loss, W, self.mix)
-        away = W.astype(np.float64) - self.centre[which]
+        risk, curvature = curved_pass(self.data, self.loss, W.astype(np.float32), self.mix)
+        away = W - self.centre[which]
         inverse = 1.0 / self.steps[which]
         value = risk.value + 0.5 * inverse * norms(away) ** 2
         return _Point(risk, value, risk.gradient + inverse[:, None, None] * away, curvature)
@@ -275,7 +278,9 @@ class _Problem:
         matrices += np.eye(matrices.shape[1]) / self.steps[which, None, None]
         return matrices
 
-    def residual(self, W: Float32Array, gradient: FloatArray, which: IntArray) -> FloatArray:
+    def residual(
+        self, W: Float32Array | FloatArray, gradient: FloatArray, which: IntArray
+    ) -> FloatArray:
         """Norm of the gradient mapping: zero exactly at the solution."""
         scale = (self.steps[which] / (1.0 + self.steps[which]))[:, None, None]
         wide = W.astype(np.float64)
@@ -305,7 +310,11 @@ class _Best:
         self.idle = np.zeros(len(start), np.intp)
 
     def offer(
-        self, which: IntArray, W: Float32Array, risk: RiskValue, residual: FloatArray
+        self,
+        which: IntArray,
+        W: Float32Array | FloatArray,
+        risk: RiskValue,
+        residual: FloatArray,
     ) -> None:
         better = residual < self.residual[which]
         self.idle[which] = np.where(better, 0, self.idle[which] + 1)
@@ -343,8 +352,8 @@ def _newton(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -> I
 
 def _newton_cg(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -> ImplicitResult:
     active = np.arange(len(start))
-    W = project_ball(start, problem.radius)
-    best = _Best(W)
+    W = start_point(start, problem.radius)
+    best = _Best(W.astype(np.float32))
     here = problem.bend(W, active)
     for _ in range(solver.max_steps):
         residual = problem.residual(W, here.gradient, active)
@@ -364,14 +373,13 @@ def _newton_cg(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -
 
 
 def _walk(
-    problem: _Problem, which: IntArray, W: Float32Array, here: _Point, step: Float32Array
-) -> tuple[Float32Array, _Point]:
+    problem: _Problem, which: IntArray, W: FloatArray, here: _Point, step: Float32Array
+) -> tuple[FloatArray, _Point]:
     """Go the step, back into the ball; a shorter one where the objective would rise."""
     share = np.ones(len(W), np.float32)
     slack = 1e-6 * (1.0 + np.abs(here.value))
     for _ in range(20):
-        moved = project_ball(W.astype(np.float64) + share[:, None, None] * step, problem.radius)
-        W_new = moved.astype(np.float32)
+        W_new = project_ball(W + share[:, None, None] * step, problem.radius)
         there = problem.bend(W_new, which)
         rising = there.value > here.value + slack
         if not rising.any():
