@@ -69,11 +69,13 @@ class Problem:
         )
 
 
-@pytest.fixture(params=["newton", "newton-cg"])
+@pytest.fixture(params=["newton", "newton-cg", "newton-cg-together"])
 def path(request, monkeypatch):
-    """Which of the two methods solves it."""
-    if request.param == "newton-cg":
+    """Which method solves it: wide models one by one where they can be compiled, or together."""
+    if request.param != "newton":
         monkeypatch.setattr(implicit_module, "_LARGEST_NEWTON", 0)
+    if request.param == "newton-cg-together":
+        monkeypatch.setattr(implicit_module, "_IN_CACHE", -1)
     return request.param
 
 
@@ -213,7 +215,7 @@ def test_hints_with_zero_weights(reference, path, mix):
     for i, eta in enumerate(STEPS):
         assert problem.residual(found.W[i].astype(np.float64), centre[i], eta) < 2e-4
     if not any(mix):
-        np.testing.assert_array_equal(found.W, centre)
+        np.testing.assert_allclose(found.W, centre, rtol=2e-6)  # on the sphere, a bit's worth
         assert not found.hint_loss.any()
 
 

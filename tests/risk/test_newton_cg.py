@@ -160,8 +160,11 @@ def by_scipy(X, y, mix, centre, eta, radius, reference):
 
 @pytest.mark.parametrize(("K", "d"), [(2, 20), (3, 14), (5, 8), (10, 6)])
 @pytest.mark.parametrize(("radius", "bound"), [(1.0, True), (40.0, False)])
-def test_against_scipy(reference, monkeypatch, K, d, radius, bound):
+@pytest.mark.parametrize("together", [True, False])
+def test_against_scipy(reference, monkeypatch, K, d, radius, bound, together):
     monkeypatch.setattr(implicit_module, "_LARGEST_NEWTON", 0)
+    if together:
+        monkeypatch.setattr(implicit_module, "_IN_CACHE", -1)
     data, X, y, mix, W, _ = problem(K=K, d=d, n=200)
     X = X.astype(np.float32).astype(np.float64)
     centre = project_ball(W, radius)
@@ -177,14 +180,43 @@ def test_against_scipy(reference, monkeypatch, K, d, radius, bound):
     assert found.products > 0
 
 
-def test_a_wide_model_is_solved_in_few_evaluations():
+@pytest.mark.parametrize("largest", [1 << 21, -1])
+def test_a_wide_model_is_solved_in_few_evaluations(monkeypatch, largest):
     """More than 128 weights: the dispatch itself, and what Newton's method is for."""
+    monkeypatch.setattr(implicit_module, "_IN_CACHE", largest)
     data, _, _, mix, W, _ = problem(K=5, d=40, n=2500)
     steps = np.array([0.1, 3.0, 40.0])
     centre = project_ball(W, 5.0)
     found = ImplicitSolver().solve(data, Softmax(), centre, centre, steps, mix, 5.0)
     assert (found.residual <= 1e-4).all()
     assert found.evaluations <= 3 * 12
+
+
+@pytest.mark.parametrize("largest", [1 << 21, -1])
+@pytest.mark.parametrize("radius", [2.0, 12.0])
+def test_short_steps_reach_the_tolerance(monkeypatch, largest, radius):
+    """Rounded to float32 on the way, such models never would: the pull is their error over eta."""
+    monkeypatch.setattr(implicit_module, "_IN_CACHE", largest)
+    data, _, _, mix, W, rng = problem(K=5, d=30, n=400)
+    steps = np.array([0.0005, 0.001, 0.002])
+    centre = project_ball(10 * W, radius)  # on the sphere
+    start = centre + (0.001 * rng.normal(size=W.shape)).astype(np.float32)
+    found = ImplicitSolver().solve(data, Softmax(), centre, start, steps, mix, radius)
+    assert (found.residual <= 1e-4).all()
+    assert found.evaluations <= 3 * 5
+
+
+@pytest.mark.parametrize("off", [0.0, 3e-8, 1e-5, 1e-2])
+@pytest.mark.parametrize("largest", [1 << 21, -1])
+def test_starts_just_inside_of_the_sphere(monkeypatch, largest, off):
+    monkeypatch.setattr(implicit_module, "_IN_CACHE", largest)
+    data, _, _, mix, W, _ = problem(K=5, d=30, n=400)
+    steps = np.array([0.002, 0.1, 5.0])
+    centre = project_ball(10 * W, 3.0)
+    start = centre * np.float32(1.0 - off)
+    found = ImplicitSolver().solve(data, Softmax(), centre, start, steps, mix, 3.0)
+    assert (found.residual <= 1e-4).all()
+    assert found.evaluations <= 3 * 10
 
 
 def test_large_features_raise_the_tolerance(monkeypatch):

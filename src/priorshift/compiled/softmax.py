@@ -44,7 +44,7 @@ def softmax_pass(
         m = min(size, last - a)
         logits(D, X, a, m, Z)
         weigh(Z, n_learners, weights[a - first : a - first + m], m, safe, top, total, value)
-        _add_moments(Z, 0, X, a, m, moments)
+        add_moments(Z, 0, X, a, m, moments)
         a += m
 
 
@@ -165,7 +165,7 @@ def softmax_pass_by_class(
             k, done = label, 0
             while done < m:
                 piece = min(m, offsets[k + 1] - a) - done
-                _add_moments(Z, done, X, a + done, piece, moments[k])
+                add_moments(Z, done, X, a + done, piece, moments[k])
                 done += piece
                 if a + done == offsets[k + 1]:
                     k += 1
@@ -197,7 +197,7 @@ def weigh_all(Z: Any, weights: Any, safe: bool, value: Any) -> None:
 
 
 @summing
-def _add_moments(Z: Any, first: int, X: Any, a: int, m: int, moments: Any) -> None:
+def add_moments(Z: Any, first: int, X: Any, a: int, m: int, moments: Any) -> None:
     """``moments += Z[:, first:first + m] @ X[:, a:a + m].T``: two rows, four features at a time."""
     rows, width = moments.shape
     for r in range(0, rows, 2):

@@ -9,6 +9,7 @@ import numpy as np
 from numba.core import event
 
 from priorshift.compiled.newton import implicit_step
+from priorshift.compiled.newton_cg import implicit_step_cg
 from priorshift.compiled.softmax import weigh_all
 from priorshift.compiled.steps import linear_proba, mean_proba, risk_step, softmax_risk
 from priorshift.compiled.walk import hard_mix, walk
@@ -59,4 +60,7 @@ def warm_up(say: Callable[[], None], implicit: bool = False) -> None:
             implicit_step(
                 X, shares, offsets, means, 1.0, X, shares, offsets, half, half, W, W, one, 1.0,
                 1e-4, 10,
+            )  # fmt: skip
+            implicit_step_cg(
+                X, shares, offsets, means, 1.0, half, half, W, W, one, 1.0, 1e-4, 10,
             )  # fmt: skip

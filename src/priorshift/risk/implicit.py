@@ -6,7 +6,8 @@ r"""The implicit update, second step of equation 6, for all base learners togeth
 Newton steps whose curvature comes from a part of the offline set and whose quadratic model is
 minimised over the ball exactly; larger ones by Newton steps with conjugate gradients, which never
 form the curvature (see ``newton_cg``). Both use exact gradients, start from the last round's
-solution and drop a base learner as soon as it is done.
+solution and drop a base learner as soon as it is done. For the softmax both are compiled where
+numba is there, the larger ones on sets that fit the cache.
 The hinge loss is solved through its smoothed form, whose temperature is a setting.
 """
 
@@ -25,12 +26,14 @@ from priorshift.risk.curved_pass import Curvature, curved_pass
 from priorshift.risk.data import RiskData
 from priorshift.risk.kernel import RiskValue, rewritten_risk
 from priorshift.risk.losses import Hinge, Loss, SmoothedHinge, Softmax
-from priorshift.risk.newton_cg import conjugate_gradients, quadratic_model
+from priorshift.risk.newton_cg import conjugate_gradients, quadratic_model, start_point
 from priorshift.typing import Float32Array, FloatArray, IntArray
 
 _LARGEST_NEWTON = 128
 # Sets of at most this many rows measure second derivatives themselves, with all their rows.
 _SMALL_SET = 1100
+# In sets of more numbers than this, the passes are faster for all base learners together.
+_IN_CACHE = 1 << 21
 _COOLING = (0.3, 0.1, 0.03)
 # Steps without progress after which a base learner is at the limit of float32.
 _PATIENCE = 10
@@ -105,7 +108,9 @@ class ImplicitSolver:
         scaled = self
         if data.scale > _LARGE:
             scaled = replace(self, tolerance=self.tolerance * data.scale / _LARGE)
-        if _compiled(loss, start):
+        if _compiled_wide(data, loss, start):
+            found = scaled._solve_compiled_wide(data, centre, start, steps, mix, radius, also)
+        elif _compiled(loss, start):
             found = scaled._solve_compiled(data, centre, start, steps, mix, radius, also)
         elif isinstance(loss, Hinge):
             found = scaled._solve_hinge(data, centre, start, steps, mix, radius)
@@ -163,6 +168,37 @@ class ImplicitSolver:
         risk = None if also is None else RiskValue(value, gradient)
         return ImplicitResult(W, hint_loss, residual, evaluations, risk)
 
+    def _solve_compiled_wide(
+        self,
+        data: RiskData,
+        centre: Float32Array,
+        start: Float32Array,
+        steps: FloatArray,
+        mix: FloatArray,
+        radius: float,
+        also: FloatArray | None,
+    ) -> ImplicitResult:
+        from priorshift.compiled.newton_cg import implicit_step_cg
+
+        plain = compiled.plain
+        W, hint_loss, value, gradient, residual, evaluations, products = implicit_step_cg(
+            data.XT,
+            data.shares,
+            data.offsets,
+            data.means,
+            data.largest_norm,
+            plain(mix),
+            plain(np.zeros_like(mix) if also is None else also),
+            plain(centre),
+            plain(start),
+            plain(steps),
+            radius,
+            self.tolerance,
+            self.max_steps,
+        )
+        risk = None if also is None else RiskValue(value, gradient)
+        return ImplicitResult(W, hint_loss, residual, evaluations, risk, products)
+
     def _solve_smooth(self, problem: _Problem, start: Float32Array) -> ImplicitResult:
         # The smoothed hinge bends in few rows only: a fixed part of the set would miss them.
         if start[0].size <= _LARGEST_NEWTON and not problem.loss.needs_label:
@@ -196,6 +232,12 @@ def _compiled(loss: Loss, W: Float32Array) -> bool:
     return small and isinstance(loss, Softmax) and compiled.available()
 
 
+def _compiled_wide(data: RiskData, loss: Loss, W: Float32Array) -> bool:
+    if not (isinstance(loss, Softmax) and compiled.available()):
+        return False
+    return W[0].size > _LARGEST_NEWTON and data.XT.size <= _IN_CACHE
+
+
 @dataclass
 class _Problem:
     data: RiskData
@@ -218,11 +260,14 @@ class _Problem:
         value = risk.value + 0.5 * inverse * norms(away) ** 2
         return risk, value, risk.gradient + inverse[:, None, None] * away
 
-    def bend(self, W: Float32Array, which: IntArray) -> _Point:
-        """Risk, objective, its gradient, and the risk's Hessian for products."""
+    def bend(self, W: FloatArray, which: IntArray) -> _Point:
+        """Risk, objective, its gradient, and the risk's Hessian for products.
+
+        ``W`` is float64: over a short step its rounding would be more than the tolerance.
+        """
         self.evaluations += len(which)
-        risk, curvature = curved_pass(self.data, self.loss, W, self.mix)
-        away = W.astype(np.float64) - self.centre[which]
+        risk, curvature = curved_pass(self.data, self.loss, W.astype(np.float32), self.mix)
+        away = W - self.centre[which]
         inverse = 1.0 / self.steps[which]
         value = risk.value + 0.5 * inverse * norms(away) ** 2
         return _Point(risk, value, risk.gradient + inverse[:, None, None] * away, curvature)
@@ -233,7 +278,9 @@ class _Problem:
         matrices += np.eye(matrices.shape[1]) / self.steps[which, None, None]
         return matrices
 
-    def residual(self, W: Float32Array, gradient: FloatArray, which: IntArray) -> FloatArray:
+    def residual(
+        self, W: Float32Array | FloatArray, gradient: FloatArray, which: IntArray
+    ) -> FloatArray:
         """Norm of the gradient mapping: zero exactly at the solution."""
         scale = (self.steps[which] / (1.0 + self.steps[which]))[:, None, None]
         wide = W.astype(np.float64)
@@ -263,7 +310,11 @@ class _Best:
         self.idle = np.zeros(len(start), np.intp)
 
     def offer(
-        self, which: IntArray, W: Float32Array, risk: RiskValue, residual: FloatArray
+        self,
+        which: IntArray,
+        W: Float32Array | FloatArray,
+        risk: RiskValue,
+        residual: FloatArray,
     ) -> None:
         better = residual < self.residual[which]
         self.idle[which] = np.where(better, 0, self.idle[which] + 1)
@@ -301,8 +352,8 @@ def _newton(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -> I
 
 def _newton_cg(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -> ImplicitResult:
     active = np.arange(len(start))
-    W = project_ball(start, problem.radius)
-    best = _Best(W)
+    W = start_point(start, problem.radius)
+    best = _Best(W.astype(np.float32))
     here = problem.bend(W, active)
     for _ in range(solver.max_steps):
         residual = problem.residual(W, here.gradient, active)
@@ -322,14 +373,13 @@ def _newton_cg(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -
 
 
 def _walk(
-    problem: _Problem, which: IntArray, W: Float32Array, here: _Point, step: Float32Array
-) -> tuple[Float32Array, _Point]:
+    problem: _Problem, which: IntArray, W: FloatArray, here: _Point, step: Float32Array
+) -> tuple[FloatArray, _Point]:
     """Go the step, back into the ball; a shorter one where the objective would rise."""
     share = np.ones(len(W), np.float32)
     slack = 1e-6 * (1.0 + np.abs(here.value))
     for _ in range(20):
-        moved = project_ball(W.astype(np.float64) + share[:, None, None] * step, problem.radius)
-        W_new = moved.astype(np.float32)
+        W_new = project_ball(W + share[:, None, None] * step, problem.radius)
         there = problem.bend(W_new, which)
         rising = there.value > here.value + slack
         if not rising.any():

@@ -26,7 +26,8 @@ _FORCING = 0.1
 _LAST_STEP = 100.0
 _MARGIN = 0.7
 _MOST_PRODUCTS = 60
-_ON_SPHERE = 1e-5
+# Relative distances: models are float64 here, but come as float32.
+_ON_SPHERE, _NEAR_SPHERE = 1e-9, 1e-6
 
 
 # Finished base learners leave the stack once it shrinks to this share of itself.
@@ -46,8 +47,24 @@ class Model(NamedTuple):
     normal: Float32Array
 
 
+def start_point(start: Float32Array, radius: float) -> FloatArray:
+    """``start`` (N, K, d) in float64: in the ball, and what rounding took off the sphere on it.
+
+    Examples
+    --------
+    >>> start_point(np.array([[[0.99999997]], [[2.0]], [[0.5]]], np.float32), 1.0).ravel().tolist()
+    [1.0, 1.0, 0.5]
+    """
+    wide = start.astype(np.float64)
+    lengths = norms(wide)
+    near = lengths > radius * (1.0 - _NEAR_SPHERE)
+    return np.asarray(
+        wide * np.where(near, radius / np.where(near, lengths, 1.0), 1.0)[:, None, None]
+    )
+
+
 def quadratic_model(
-    W: Float32Array, gradient: FloatArray, curvature: Curvature, inverse: FloatArray, radius: float
+    W: FloatArray, gradient: FloatArray, curvature: Curvature, inverse: FloatArray, radius: float
 ) -> Model:
     """Lay out the model at ``W`` (N, K, d): on the sphere, the Lagrangian's in the tangent space.
 
