@@ -15,11 +15,13 @@ from priorshift.typing import FloatArray
 
 @dataclass(frozen=True)
 class Tracker(Regimes):
-    """Follow the class mix, whether it drifts, jumps or comes back; nothing to tune.
+    r"""Follow the class mix, whether it drifts, jumps or comes back; nothing to tune.
 
-    ``EM`` and ``Regimes`` both weigh every batch; the evidence decides how far each is trusted.
-    The loss is at most that of the better one plus ``ln 2 + T ln(1 / (1 - trust_share))``, with
-    losses as in ``EM``.
+    ``EM`` and ``Regimes`` both weigh every batch, and what each made of it decides how far it is
+    trusted: for a batch that was seen by the evidence, for the next one by its forecasts. A
+    forecast m of the class mix loses the mean of :math:`-\log m^\top r_i` over the rows. Both
+    losses are at most those of the better one plus ``ln 2 + T ln(1 / (1 - trust_share))``, that of
+    the evidence being as in ``EM``. For batches of one row the two are the same.
 
     Parameters
     ----------
@@ -36,7 +38,7 @@ class Tracker(Regimes):
     ('tracker', 'adapt-first')
     """
 
-    trust_share: float = 0.01
+    trust_share: float = 1e-3
     name: ClassVar[str] = "tracker"
 
     def __post_init__(self) -> None:
@@ -51,6 +53,6 @@ class Tracker(Regimes):
         """Lend a share to each other."""
         return shared(trust, self.trust_share)
 
-    def next_trust(self, trust: FloatArray, expert_nats: float, regime_nats: float) -> FloatArray:
+    def next_trust(self, trust: FloatArray, nats: FloatArray) -> FloatArray:
         """Bayes' rule."""
-        return bayes(trust, np.array([expert_nats, regime_nats]))[0]
+        return bayes(trust, nats)[0]
