@@ -81,8 +81,10 @@ class Beliefs(NamedTuple):
     def mixes(self) -> FloatArray:
         """The class mix (2, K) that experts and regimes each expect."""
         J = len(self.experts)
-        scaled = np.concatenate([self.experts, self.regimes]) / self.counts.sum(axis=1)
-        return np.stack([scaled[:J] @ self.counts[:J], scaled[J:] @ self.counts[J:]])
+        weights = np.zeros((2, len(self.counts)))
+        weights[0, :J], weights[1, J:] = self.experts, self.regimes
+        weights /= self.counts.sum(axis=1)
+        return np.asarray(weights @ self.counts)
 
 
 class RegimesSeen(NamedTuple):
