@@ -17,6 +17,7 @@ from priorshift.learners.components import (
     likelihoods,
     look,
     mean_mix,
+    row_nats,
 )
 from priorshift.source import Batch
 from simulated import plain_source
@@ -100,6 +101,21 @@ def test_leaving_out_row_by_row(seed, rows):
         expected = mix * r / (mix @ r)
         np.testing.assert_allclose(found[i], expected, atol=2e-5)
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=SEEDS, rows=st.integers(1, 7))
+def test_the_exponential_of_row_nats_is_concave(seed, rows):
+    """That makes a mixture of forecasts at least as good as Bayes' rule thinks it is."""
+    alpha, ratios = problem(seed, rows)
+    mixes = alpha / alpha.sum(axis=1, keepdims=True)
+    weights = np.random.default_rng(seed).dirichlet(np.ones(len(alpha)))
+    each, together = row_nats(mixes, ratios), row_nats((weights @ mixes)[None], ratios)
+    product = [np.prod([mix @ row for row in ratios]) ** (1 / rows) for mix in mixes]
+    np.testing.assert_allclose(np.exp(each), product)
+    assert together[0] >= bayes(weights, each)[1] - 1e-12
+    if rows == 1:
+        np.testing.assert_allclose(each, look(alpha, ratios).evidence, atol=1e-9)
 
 
 @settings(deadline=None, max_examples=20)

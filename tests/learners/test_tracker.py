@@ -50,7 +50,55 @@ def test_the_mixture_is_never_far_from_the_better_part(seed):
         mixture -= bayes(before.trust, np.array(nats))[1]
         parts -= nats
         state = learner.adapt(source, state, batch)
-    assert mixture <= parts.min() + np.log(2) - T * np.log1p(-0.01) + 1e-9
+    assert mixture <= parts.min() + np.log(2) - T * np.log1p(-0.001) + 1e-9
+
+
+def forecast_loss(learner, source, state, batch):
+    """Mean of -log m^T r_i over the rows, r_i scaled to a largest entry of 1."""
+    ratios = np.maximum(batch.proba / source.prior, 1e-300)
+    ratios /= ratios.max(axis=1, keepdims=True)
+    return -np.mean([np.log(learner.forecast(source, state) @ row) for row in ratios])
+
+
+@settings(deadline=None, max_examples=10)
+@given(seed=st.integers(0, 1000), rows=st.sampled_from([1, 7, 60]))
+def test_forecasts_are_never_far_from_those_of_the_better_part(seed, rows):
+    """Predict first: the mean log-loss of the rows, against EM and Regimes that run alone."""
+    rng = np.random.default_rng(seed)
+    source = plain_source(rng.dirichlet(np.ones(3)))
+    learners, T = [Tracker(), EM(), Regimes()], 60
+    states, losses = [learner.start(source) for learner in learners], np.zeros(3)
+    for t in range(T):
+        spread = np.full(3, 0.3) if t % 20 < 10 else np.array([3.0, 0.1, 0.1])
+        batch = Batch(rng.dirichlet(spread, rows), np.zeros((1, 1)))
+        for number, learner in enumerate(learners):
+            losses[number] += forecast_loss(learner, source, states[number], batch)
+            states[number] = learner.adapt(source, states[number], batch)
+    assert losses[0] <= losses[1:].min() + np.log(2) - T * np.log1p(-0.001) + 1e-6
+
+
+def test_forecasts_at_rare_jumps_trust_the_regimes():
+    """A new batch of 100 rows every time the mix jumps: the evidence favours vague experts then.
+
+    Between the jumps the regimes forecast better, and that is what counts.
+    """
+    rng = np.random.default_rng(0)
+    source = plain_source(np.full(6, 1 / 6))
+    mixes = np.repeat(0.94 * np.eye(6)[rng.integers(0, 6, 40)] + 0.01, 10, axis=0)
+    learners = [Tracker(), EM(), Regimes()]
+    states, losses = [learner.start(source) for learner in learners], np.zeros(3)
+    for batch, _ in rounds(mixes, 100, 2.5):
+        for number, learner in enumerate(learners):
+            losses[number] += forecast_loss(learner, source, states[number], batch) / len(mixes)
+            states[number] = learner.adapt(source, states[number], batch)
+    state, before = states[0], learners[0].beliefs(source, states[0])
+    expected = before.foresight @ [
+        EM().forecast(source, states[1]),
+        Regimes().forecast(source, states[2]),
+    ]
+    np.testing.assert_allclose(learners[0].forecast(source, state), expected, atol=1e-9)
+    assert losses[1] > losses[2] + 0.05
+    assert losses[0] < losses[2] + 0.01
 
 
 def test_one_row_a_round_is_predicted_alike_before_and_after(source, batches):

@@ -208,6 +208,21 @@ def reweight_by(ratios: FloatArray, mix: FloatArray) -> FloatArray:
     return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 
 
+def row_nats(mixes: FloatArray, ratios: FloatArray) -> FloatArray:
+    r"""Mean log-likelihood (G,) of a batch's rows under forecasts (G, K) of its class mix.
+
+    That is minus the loss of predicting first. Its exponential, the geometric mean of the
+    :math:`m^\top r_i`, is concave in m.
+
+    Examples
+    --------
+    >>> ratios = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> np.exp(row_nats(np.array([[1.0, 0.0], [0.5, 0.5]]), ratios)).round(3).tolist()
+    [0.707, 0.75]
+    """
+    return np.asarray(np.log(mixes @ ratios.T).mean(axis=1))
+
+
 def left_out(last: LastBatch, ratios: FloatArray) -> FloatArray:
     r"""Probabilities of the last batch's rows, each left out of the evidence for its own mix.
 

@@ -45,8 +45,22 @@ class Ensemble(NamedTuple):
     weights: FloatArray
 
 
+def smoothing_rows(classes: int) -> float:
+    """Rows that the long-run mix is worth by default: sqrt(K), from nine classes on K / 3.
+
+    With few classes it matters little. With many, a batch has fewer rows than there are classes:
+    with less than about a third of a row a class, a component follows the noise of its counts.
+
+    Examples
+    --------
+    >>> smoothing_rows(4), smoothing_rows(9), smoothing_rows(900)
+    (2.0, 3.0, 300.0)
+    """
+    return max(sqrt(classes), classes / 3.0)
+
+
 def smoothing_counts(source: Source, counts: FloatArray, smoothing: float | None) -> FloatArray:
-    """Counts (K,) that every component starts from: rows of the long-run mix, by default sqrt(K).
+    """Counts (K,) that every component starts from: rows of the long-run mix.
 
     Examples
     --------
@@ -56,7 +70,7 @@ def smoothing_counts(source: Source, counts: FloatArray, smoothing: float | None
     [0.05, 0.95]
     """
     if smoothing is None:
-        smoothing = sqrt(counts.shape[1])
+        smoothing = smoothing_rows(counts.shape[1])
     slowest = counts[-1]
     total = slowest.sum()
     if total <= 0.0:
@@ -153,7 +167,7 @@ class EM:
         Weight that the experts lend to each other every round.
     smoothing : float, optional
         :math:`a_0`, rows that the long-run mix is worth in every expert's belief; by default
-        :math:`\sqrt K`.
+        :math:`\max(\sqrt K, K / 3)`.
 
     Examples
     --------

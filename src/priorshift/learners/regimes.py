@@ -20,9 +20,9 @@ from priorshift.learners.components import (
     left_out,
     likelihoods,
     look,
-    mean_mix,
     no_batch,
     reweight_by,
+    row_nats,
 )
 from priorshift.learners.em import (
     RATES,
@@ -50,12 +50,16 @@ from priorshift.typing import FloatArray, IntArray
 
 
 class RegimesState(NamedTuple):
-    """Rounds seen, the experts, the book of regimes, the trust (2,) in each, the last batch."""
+    """Rounds seen, the experts, the book of regimes, the trust (2,) in each, the last batch.
+
+    ``trust`` weighs what both say of a batch that was seen, ``foresight`` (2,) their forecasts.
+    """
 
     t: int
     experts: Ensemble
     book: Book
     trust: FloatArray
+    foresight: FloatArray
     last: LastBatch
 
 
@@ -64,7 +68,7 @@ class Beliefs(NamedTuple):
 
     ``counts`` (J + S, K) are the Dirichlet counts of experts and regimes, ``experts`` (J,) and
     ``regimes`` (S,) the weights within each group, ``step`` (S, S) the transitions, ``trust`` (2,)
-    the weights of the groups.
+    and ``foresight`` (2,) the weights of the groups.
     """
 
     counts: FloatArray
@@ -72,6 +76,15 @@ class Beliefs(NamedTuple):
     regimes: FloatArray
     step: FloatArray
     trust: FloatArray
+    foresight: FloatArray
+
+    def mixes(self) -> FloatArray:
+        """The class mix (2, K) that experts and regimes each expect."""
+        J = len(self.experts)
+        weights = np.zeros((2, len(self.counts)))
+        weights[0, :J], weights[1, J:] = self.experts, self.regimes
+        weights /= self.counts.sum(axis=1)
+        return np.asarray(weights @ self.counts)
 
 
 class RegimesSeen(NamedTuple):
@@ -143,6 +156,7 @@ class Regimes:
             experts=fresh_ensemble(number, K),
             book=empty_book(self.slots, K),
             trust=self.first_trust(),
+            foresight=self.first_trust(),
             last=no_batch(number + self.slots, K),
         )
 
@@ -156,11 +170,13 @@ class Regimes:
     def adapt(self, source: Source, state: RegimesState, batch: Batch) -> RegimesState:
         """Filter, then learn experts, regimes and transitions; add a regime that is missing."""
         before = self.beliefs(source, state)
-        seen = look(before.counts, evidence_rows(source, batch))
+        ratios = evidence_rows(source, batch)
+        seen = look(before.counts, ratios)
         J, t = len(self.rates), state.t + 1
         weights, expert_nats = bayes(before.experts, seen.evidence[:J])
         belief, regime_nats = bayes(before.regimes, seen.evidence[J:])
-        trust = self.next_trust(before.trust, expert_nats, regime_nats)
+        trust = self.next_trust(before.trust, np.array([expert_nats, regime_nats]))
+        foresight = self.next_trust(before.foresight, row_nats(before.mixes(), ratios))
         kept = remembered(state.experts.counts, self.rates)
         experts = Ensemble(kept + seen.counts[:J], weights)
         last = LastBatch(
@@ -177,7 +193,7 @@ class Regimes:
                 book = with_newborn(book, experts.counts[int(weights.argmax())], t)
             else:
                 book = book._replace(surprise=surprise)
-        return RegimesState(t, experts, book, trust, last)
+        return RegimesState(t, experts, book, trust, foresight, last)
 
     def trace(self, state: RegimesState) -> FloatArray:
         """What a late label needs to know of the last batch, (J + S, K + 2).
@@ -223,13 +239,14 @@ class Regimes:
             state.book.belief @ step,
             step,
             self.forecast_trust(state.trust),
+            self.forecast_trust(state.foresight),
         )
 
     def forecast(self, source: Source, state: RegimesState) -> FloatArray:
         """The class mix (K,) that is expected of the next batch."""
         now = self.beliefs(source, state)
-        weights = np.concatenate([now.trust[0] * now.experts, now.trust[1] * now.regimes])
-        return mean_mix(weights, now.counts)
+        mix = now.foresight @ now.mixes()
+        return np.asarray(mix / mix.sum())
 
     def first_trust(self) -> FloatArray:
         """Weights (2,) of experts and regimes at the start: here the regimes alone predict."""
@@ -239,8 +256,8 @@ class Regimes:
         """Weights (2,) of experts and regimes for the next batch."""
         return trust
 
-    def next_trust(self, trust: FloatArray, expert_nats: float, regime_nats: float) -> FloatArray:
-        """Weights (2,) of experts and regimes after a batch."""
+    def next_trust(self, trust: FloatArray, nats: FloatArray) -> FloatArray:
+        """Weights (2,) of experts and regimes after a batch that both found so likely."""
         return trust
 
     def weights(self, source: Source, state: RegimesState) -> FloatArray:

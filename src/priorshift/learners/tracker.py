@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import expit
 
-from priorshift.learners.components import bayes
 from priorshift.learners.em import check_share, shared
 from priorshift.learners.regimes import Regimes
 from priorshift.typing import FloatArray
@@ -15,11 +16,13 @@ from priorshift.typing import FloatArray
 
 @dataclass(frozen=True)
 class Tracker(Regimes):
-    """Follow the class mix, whether it drifts, jumps or comes back; nothing to tune.
+    r"""Follow the class mix, whether it drifts, jumps or comes back; nothing to tune.
 
-    ``EM`` and ``Regimes`` both weigh every batch; the evidence decides how far each is trusted.
-    The loss is at most that of the better one plus ``ln 2 + T ln(1 / (1 - trust_share))``, with
-    losses as in ``EM``.
+    ``EM`` and ``Regimes`` both weigh every batch, and what each made of it decides how far it is
+    trusted: for a batch that was seen by the evidence, for the next one by its forecasts. A
+    forecast m of the class mix loses the mean of :math:`-\log m^\top r_i` over the rows. Both
+    losses are at most those of the better one plus ``ln 2 + T ln(1 / (1 - trust_share))``, that of
+    the evidence being as in ``EM``. For batches of one row the two are the same.
 
     Parameters
     ----------
@@ -36,7 +39,7 @@ class Tracker(Regimes):
     ('tracker', 'adapt-first')
     """
 
-    trust_share: float = 0.01
+    trust_share: float = 1e-3
     name: ClassVar[str] = "tracker"
 
     def __post_init__(self) -> None:
@@ -51,6 +54,7 @@ class Tracker(Regimes):
         """Lend a share to each other."""
         return shared(trust, self.trust_share)
 
-    def next_trust(self, trust: FloatArray, expert_nats: float, regime_nats: float) -> FloatArray:
-        """Bayes' rule."""
-        return bayes(trust, np.array([expert_nats, regime_nats]))[0]
+    def next_trust(self, trust: FloatArray, nats: FloatArray) -> FloatArray:
+        """Bayes' rule, for two as odds: it runs twice in every round."""
+        lead = math.log(trust[1] / trust[0]) + float(nats[1] - nats[0])
+        return np.asarray(expit((-lead, lead)))
