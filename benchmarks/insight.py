@@ -68,13 +68,15 @@ def discounted(proba: np.ndarray, source: Source, weights: np.ndarray) -> np.nda
     return mu
 
 
-def coverage(repeats: int, hold: int) -> None:
+def coverage(shares: int, hold: int) -> None:
     print("Coverage in % of intervals for the class mix: shares above 0, shares of 0, worst class")
-    print(f"(hold-out of {hold} rows, drawn anew each time with world, mix and rows)")
+    print(f"(hold-out of {hold} rows, drawn anew each time with world, mix and rows;")
+    print(f"{shares} shares of each K and N)")
     header = "".join(f"{f'{level:.0%}':>22}" for level in LEVELS)
     print(f"{'interval':10} {'K':>3} {'N':>5}{header}")
     rng = np.random.default_rng(0)
     for size in (2, 5, 10):
+        repeats = shares // size
         for rows in (10, 100, 1000):
             tally = {level: (np.zeros(size), []) for level in LEVELS}
             for _ in range(repeats):
@@ -89,12 +91,12 @@ def coverage(repeats: int, hold: int) -> None:
             _print_coverage("batch", size, rows, tally, repeats)
 
 
-def tracked(repeats: int, hold: int) -> None:
+def tracked(shares: int, hold: int) -> None:
     """The same for evidence that is discounted by a rate a row, on a mix that stands still."""
     rng = np.random.default_rng(1)
     for size, rate in ((3, 0.02), (3, 0.005), (10, 0.005)):
         weights = (1 - rate) ** np.arange(int(6 / rate))
-        worth = effective_size(weights)
+        worth, repeats = effective_size(weights), shares // size
         tally = {level: (np.zeros(size), []) for level in LEVELS}
         for _ in range(repeats):
             world = Gauss(1.5 * rng.normal(size=(size, 4)))
@@ -186,13 +188,13 @@ def accuracy(windows: int, rows: int) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(prog="benchmarks.insight", description=__doc__)
-    parser.add_argument("--repeats", type=int, default=250, help="draws for each coverage")
+    parser.add_argument("--shares", type=int, default=3000, help="shares for each coverage")
     parser.add_argument("--windows", type=int, default=40, help="windows of each data set")
     args = parser.parse_args(argv)
     began = time.perf_counter()
     with threadpool_limits(1):
-        coverage(args.repeats, hold=1000)
-        tracked(args.repeats, hold=1000)
+        coverage(args.shares, hold=1000)
+        tracked(args.shares, hold=1000)
         accuracy(args.windows, rows=1000)
     print(f"({time.perf_counter() - began:.0f} seconds)", file=sys.stderr)
     return 0
