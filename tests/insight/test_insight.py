@@ -20,7 +20,9 @@ from priorshift.insight.accuracy import mix_covariance, reweighted
 from priorshift.insight.influence import influence_at, recentred
 from priorshift.insight.scores import compatible, normal_score
 from priorshift.model import ProbabilityModel
-from priorshift.source import build_source
+from priorshift.priors.mlls import MLLS
+from priorshift.priors.simplex import project_simplex
+from priorshift.source import Batch, build_source
 
 
 def sure_source(counts):
@@ -225,6 +227,44 @@ def test_the_estimated_mix_is_right_for_an_f0_that_is_not_calibrated(world, gaus
     mu = np.array([0.1, 0.2, 0.3, 0.4])
     rows = world.proba(world.draw(rng.choice(4, 20_000, p=mu), rng))
     assert np.allclose(estimate_mix(source, blunt(rows)), mu, atol=0.02)
+
+
+def test_a_mix_that_f0_says_little_about_still_is_a_mix() -> None:
+    """Two classes that f0 hardly tells apart: their covariance is capped, not their total's."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 300)
+    hint = 0.01 * rng.normal(size=900) + 0.0005 * (y == 1)
+    P = np.where((y < 2)[:, None], np.c_[0.48 - hint, 0.48 + hint, np.full(900, 0.04)], 0.02)
+    P[y == 2, 2] = 0.96
+    source = build_source(ProbabilityModel(classes=[0, 1, 2]), P, y)
+    covariance = mix_covariance(source, np.array([0.4, 0.3, 0.3]), 500)
+    assert np.linalg.eigvalsh(covariance)[-1] == pytest.approx(1 / 12)
+    assert covariance[2, 2] == pytest.approx(0.3 * 0.7 / 500, rel=0.1)
+    report = estimate_accuracy(source, np.array([0.4, 0.3, 0.3]), 500)
+    assert 0.4 < report.accuracy < 0.9
+
+
+def test_the_estimate_starts_again_where_the_likeliest_mix_is_far_off(world, gauss) -> None:
+    """An f0 that hardly believes in class 0: influence functions at its mix are not sharp."""
+    tilt = np.array([0.003, 1.0, 1.0, 1.0])
+
+    def doubting(P):
+        Q = (P * tilt) ** 0.5
+        return Q / Q.sum(axis=1, keepdims=True)
+
+    source = build_source(
+        ProbabilityModel(classes=[0, 1, 2, 3]), doubting(gauss.proba), gauss.labels
+    )
+    rng = np.random.default_rng(0)
+    mu = np.array([0.4, 0.3, 0.2, 0.1])
+    errors = []
+    for _ in range(40):
+        rows = doubting(world.proba(world.draw(rng.choice(4, 300, p=mu), rng)))
+        likeliest = MLLS(tol=1e-5).raw(source, Batch(rows, rows))
+        plain = project_simplex(influence_at(source, likeliest, 300).of(source, rows).mean(axis=0))
+        errors.append([((m - mu) ** 2).sum() for m in (plain, estimate_mix(source, rows))])
+    first, final = np.mean(errors, axis=0)
+    assert final < 0.9 * first
 
 
 def test_sizes() -> None:

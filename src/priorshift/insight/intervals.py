@@ -87,13 +87,33 @@ def estimate_mix(source: Source, rows: object) -> FloatArray:
 
 
 def _estimate(source: Source, proba: FloatArray) -> tuple[Influence, FloatArray]:
-    """The influence functions at the likeliest mix, and their means, which add up to 1."""
+    """Influence functions at a mix near the rows' own, and their means, which add up to 1.
+
+    Any mix gives an unbiased estimate, and one near the truth a sharp one. The likeliest mix may
+    be far off where f0 is not calibrated; so a second step starts from where the first one ended,
+    and the one with the smaller error to be expected is taken.
+    """
     with warnings.catch_warnings():
         # It is where one step starts from: near the maximum is near enough.
         warnings.simplefilter("ignore", PriorshiftWarning)
         mix = _ESTIMATOR.raw(source, Batch(proba, proba))
+    first = _step(source, proba, mix)
+    second = _step(source, proba, project_simplex(first[1]))
+    return min(first, second, key=lambda one: _expected_error(source, one[0], one[1], len(proba)))
+
+
+def _step(source: Source, proba: FloatArray, mix: FloatArray) -> tuple[Influence, FloatArray]:
     influence = influence_at(source, mix, len(proba))
     return influence, influence.of(source, proba).mean(axis=0)
+
+
+def _expected_error(
+    source: Source, influence: Influence, estimate: FloatArray, size: float
+) -> float:
+    """Squared error of the estimates, summed over classes, if the mix is what they say."""
+    mix = project_simplex(estimate)
+    rows = (influence.squares @ mix - mix**2) / size
+    return float((rows + influence.variances @ (mix**2 / source.counts)).sum())
 
 
 def prior_interval(
