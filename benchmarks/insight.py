@@ -6,7 +6,6 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,8 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from priorshift.datasets import load_dataset
+from priorshift.datasets import Dataset, load_dataset
+from priorshift.datasets.digits import digits_dataset
 from priorshift.datasets.named import ORIGINS, data_folder
 from priorshift.insight import (
     effective_size,
@@ -26,7 +26,7 @@ from priorshift.insight import (
 from priorshift.insight.accuracy import reweighted
 from priorshift.model import LinearModel, ProbabilityModel, log_probabilities
 from priorshift.source import Source, build_source
-from priorshift.streams import World
+from priorshift.streams import PoolWorld, World
 
 LEVELS = (0.8, 0.9, 0.95)
 TRAIN, HOLD_OUT = 3000, 6000
@@ -68,13 +68,15 @@ def discounted(proba: np.ndarray, source: Source, weights: np.ndarray) -> np.nda
     return mu
 
 
-def coverage(repeats: int, hold: int) -> None:
+def coverage(shares: int, hold: int) -> None:
     print("Coverage in % of intervals for the class mix: shares above 0, shares of 0, worst class")
-    print(f"(hold-out of {hold} rows, drawn anew each time with world, mix and rows)")
+    print(f"(hold-out of {hold} rows, drawn anew each time with world, mix and rows;")
+    print(f"{shares} shares of each K and N)")
     header = "".join(f"{f'{level:.0%}':>22}" for level in LEVELS)
     print(f"{'interval':10} {'K':>3} {'N':>5}{header}")
     rng = np.random.default_rng(0)
     for size in (2, 5, 10):
+        repeats = shares // size
         for rows in (10, 100, 1000):
             tally = {level: (np.zeros(size), []) for level in LEVELS}
             for _ in range(repeats):
@@ -89,12 +91,12 @@ def coverage(repeats: int, hold: int) -> None:
             _print_coverage("batch", size, rows, tally, repeats)
 
 
-def tracked(repeats: int, hold: int) -> None:
+def tracked(shares: int, hold: int) -> None:
     """The same for evidence that is discounted by a rate a row, on a mix that stands still."""
     rng = np.random.default_rng(1)
     for size, rate in ((3, 0.02), (3, 0.005), (10, 0.005)):
         weights = (1 - rate) ** np.arange(int(6 / rate))
-        worth = effective_size(weights)
+        worth, repeats = effective_size(weights), shares // size
         tally = {level: (np.zeros(size), []) for level in LEVELS}
         for _ in range(repeats):
             world = Gauss(1.5 * rng.normal(size=(size, 4)))
@@ -121,64 +123,100 @@ def _print_coverage(name: str, size: int, rows: int, tally: dict, repeats: int) 
     sys.stdout.flush()
 
 
-def problems() -> Iterator[tuple[str, Source, World]]:
-    """Synthetic, digits, and every file in the data folder; small parts of the large ones."""
-    names = [n for n in ORIGINS if (data_folder() / f"{n}.npz").exists()]
-    for name in ("synthetic", "digits", *names):
+def names() -> list[str]:
+    """Synthetic, digits, and every file in the data folder."""
+    return ["synthetic", "digits", *(n for n in ORIGINS if (data_folder() / f"{n}.npz").exists())]
+
+
+def problem(data: Dataset, seed: int) -> Source:
+    """A model and its hold-out, split at random; small parts of the large data sets."""
+    order = np.random.default_rng(seed).permutation(len(data.y0))[: TRAIN + HOLD_OUT]
+    X, y = data.X0[order], data.classes[data.y0[order]]
+    half = min(TRAIN, len(y) // 2)
+    if data.probabilities:
+        plain = ProbabilityModel(classes=data.classes.tolist())
+        return build_source(plain, X[half:], y[half:], features=log_probabilities)
+    model = LogisticRegression(max_iter=100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it has not converged does not matter here
+        model.fit(X[:half], y[:half])
+    return build_source(model, X[half:], y[half:])
+
+
+def all_rows(world: World, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Every row that a pool can give, or many rows of a world that has no end, and their labels."""
+    if isinstance(world, PoolWorld):
+        return world.X, world.y
+    y = np.arange(60_000) % world.n_classes
+    return world.draw(y, rng), y
+
+
+class Window(NamedTuple):
+    """What one window shows: all in shares of rows."""
+
+    truth: float
+    error: float
+    draw: float
+    held: bool
+    recall: float
+
+
+def window(
+    source: Source, world: World, every: tuple, rows: int, rng: np.random.Generator
+) -> Window:
+    """Estimate the accuracy of one window of a new mix, and compare.
+
+    ``every`` are f0's probabilities and the labels of all rows of the world: the accuracy of the
+    window's rule on them, weighed by the mix, is what that of the window is drawn from.
+    """
+    mu = rng.dirichlet(np.full(source.n_classes, 0.7))
+    y = rng.choice(source.n_classes, rows, p=mu)
+    proba = source.model.predict_proba(world.draw(y, rng))
+    mix = estimate_mix(source, proba)
+    adapted = reweighted(source, mix, proba)
+    report = estimate_accuracy(source, mix, rows, rows=adapted)
+    truth = (adapted.argmax(axis=1) == y).mean()
+    good = reweighted(source, mix, every[0]).argmax(axis=1) == every[1]
+    recall = np.bincount(every[1], weights=good) / np.bincount(every[1])
+    expected = float(mu @ recall)
+    common = mu >= 0.05
+    return Window(
+        truth=truth,
+        error=report.accuracy - truth,
+        draw=abs(truth - expected),
+        held=report.low <= expected <= report.high,
+        recall=np.abs(report.recall - recall)[common].mean(),
+    )
+
+
+def accuracy(splits: int, windows: int, rows: int) -> None:
+    print(f"Accuracy without labels: {windows} windows of {rows} rows, a new mix in each,")
+    print(f"for each of {splits} random splits into training rows and hold-out, in points")
+    print("(mean and mean absolute error against the window's labels; the largest mean of a split;")
+    print("the absolute error that the draw of the window alone causes; how often the 90 %")
+    print("interval holds the expected accuracy)")
+    print(
+        f"{'data':24} {'hold-out':>8} {'true':>6} {'mean':>6} {'split':>6} {'abs.':>6} {'draw':>6}"
+        f" {'held':>6} {'recall':>7}"
+    )
+    for name in names():
+        seen: list[list[Window]] = []
         data = load_dataset(name)
-        order = np.random.default_rng(0).permutation(len(data.y0))[: TRAIN + HOLD_OUT]
-        X, y = data.X0[order], data.classes[data.y0[order]]
-        half = min(TRAIN, len(y) // 2)
-        if data.probabilities:
-            model = ProbabilityModel(classes=data.classes.tolist())
-            source = build_source(model, X[half:], y[half:], features=log_probabilities)
-        else:
-            model = LogisticRegression(max_iter=100)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that it has not converged does not matter here
-                model.fit(X[:half], y[:half])
-            source = build_source(model, X[half:], y[half:])
-        yield name, source, data.world
-
-
-def accuracy(windows: int, rows: int) -> None:
-    print(
-        f"Accuracy without labels: {windows} windows of {rows} rows, a new mix in each, in points"
-    )
-    print("(mean and mean absolute error against the window's labels; the absolute error that the")
-    print(
-        "draw of the window alone causes; how often the 90 % interval holds the expected accuracy)"
-    )
-    print(
-        f"{'data':24} {'hold-out':>8} {'true':>6} {'mean':>6} {'abs.':>6} {'draw':>6} {'held':>6}"
-        f" {'recall':>7}"
-    )
-    for name, source, world in problems():
-        rng = np.random.default_rng(3)
-        errors, truths, held, recalls, draws = [], [], [], [], []
-        for _ in range(windows):
-            mu = rng.dirichlet(np.full(source.n_classes, 0.7))
-            y = rng.choice(source.n_classes, rows, p=mu)
-            proba = source.model.predict_proba(world.draw(y, rng))
-            mix = estimate_mix(source, proba)
-            adapted = reweighted(source, mix, proba)
-            report = estimate_accuracy(source, mix, rows, rows=adapted)
-            right = adapted.argmax(axis=1) == y
-            # The same rule on many rows: what the accuracy of the window is drawn from.
-            more = rng.choice(source.n_classes, 10 * rows, p=mu)
-            large = reweighted(source, mix, source.model.predict_proba(world.draw(more, rng)))
-            good = large.argmax(axis=1) == more
-            truths.append(right.mean())
-            errors.append(report.accuracy - right.mean())
-            draws.append(abs(right.mean() - good.mean()))
-            held.append(report.low <= good.mean() <= report.high)
-            seen = np.bincount(more, minlength=source.n_classes) >= 500
-            true_recall = np.array([good[more == k].mean() for k in np.flatnonzero(seen)])
-            recalls.append(np.abs(report.recall[seen] - true_recall).mean())
+        for split in range(splits):
+            rng = np.random.default_rng([3, split])
+            if name == "digits":  # so few rows that those of the stream are drawn anew, too
+                data = digits_dataset(split)
+            source = problem(data, split)
+            X, y = all_rows(data.world, rng)
+            every = source.model.predict_proba(X), y
+            seen.append([window(source, data.world, every, rows, rng) for _ in range(windows)])
+        found = Window(*np.moveaxis(np.array(seen, dtype=np.float64), 2, 0))
+        by_split = found.error.mean(axis=1)
         print(
-            f"{name:24} {len(source.labels):8} {100 * np.mean(truths):6.1f} "
-            f"{100 * np.mean(errors):+6.2f} {100 * np.mean(np.abs(errors)):6.2f} "
-            f"{100 * np.mean(draws):6.2f} {100 * np.mean(held):6.0f} {100 * np.mean(recalls):7.2f}"
+            f"{name:24} {len(source.labels):8} {100 * found.truth.mean():6.1f} "
+            f"{100 * found.error.mean():+6.2f} {100 * by_split[np.abs(by_split).argmax()]:+6.2f} "
+            f"{100 * np.abs(found.error).mean():6.2f} {100 * found.draw.mean():6.2f} "
+            f"{100 * found.held.mean():6.0f} {100 * found.recall.mean():7.2f}"
         )
         sys.stdout.flush()
 
@@ -186,14 +224,15 @@ def accuracy(windows: int, rows: int) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(prog="benchmarks.insight", description=__doc__)
-    parser.add_argument("--repeats", type=int, default=250, help="draws for each coverage")
-    parser.add_argument("--windows", type=int, default=40, help="windows of each data set")
+    parser.add_argument("--shares", type=int, default=3000, help="shares for each coverage")
+    parser.add_argument("--windows", type=int, default=12, help="windows of each split")
+    parser.add_argument("--splits", type=int, default=8, help="splits of each data set")
     args = parser.parse_args(argv)
     began = time.perf_counter()
     with threadpool_limits(1):
-        coverage(args.repeats, hold=1000)
-        tracked(args.repeats, hold=1000)
-        accuracy(args.windows, rows=1000)
+        coverage(args.shares, hold=1000)
+        tracked(args.shares, hold=1000)
+        accuracy(args.splits, args.windows, rows=1000)
     print(f"({time.perf_counter() - began:.0f} seconds)", file=sys.stderr)
     return 0
 

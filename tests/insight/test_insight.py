@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.insight import Gauss
-from scipy import stats
+from benchmarks.insight import Gauss, discounted
+from scipy import optimize, stats
 
 from priorshift import (
     InputError,
@@ -17,10 +17,12 @@ from priorshift import (
 )
 from priorshift.insight import effective_size
 from priorshift.insight.accuracy import mix_covariance, reweighted
-from priorshift.insight.influence import influence_at
-from priorshift.insight.intervals import bounded_threshold
+from priorshift.insight.influence import influence_at, recentred
+from priorshift.insight.scores import compatible, normal_score
 from priorshift.model import ProbabilityModel
-from priorshift.source import build_source
+from priorshift.priors.mlls import MLLS
+from priorshift.priors.simplex import project_simplex
+from priorshift.source import Batch, build_source
 
 
 def sure_source(counts):
@@ -58,12 +60,28 @@ def test_the_influence_is_that_of_maximum_likelihood_where_f0_is_right(world) ->
     assert np.allclose(np.diag(variance), np.diag(expected), rtol=0.03)
 
 
-def test_for_an_f0_that_is_always_right_it_is_wilsons_interval() -> None:
+def mid_p_interval(hits, rows, level):
+    """The exact interval of a binomial share with half of the seen count's chance in each tail."""
+
+    def tail(m):
+        return stats.binom.cdf(hits, rows, m) - 0.5 * stats.binom.pmf(hits, rows, m)
+
+    share, part = hits / rows, (1 - level) / 2
+    return (
+        optimize.brentq(lambda m: tail(m) - 1 + part, 1e-9, share),
+        optimize.brentq(lambda m: tail(m) - part, share, 1 - 1e-9),
+    )
+
+
+@pytest.mark.parametrize(
+    ("hits", "rows", "near"), [(120, 400, 2e-4), (30, 100, 1e-3), (8, 400, 1e-3)]
+)
+def test_for_an_f0_that_is_always_right_it_is_the_mid_p_interval(hits, rows, near) -> None:
     source = sure_source([200_000, 200_000])
-    low, high = mix_interval(source, np.repeat(np.eye(2), [120, 280], axis=0), 0.95)
-    wilson = stats.binomtest(120, 400).proportion_ci(0.95, method="wilson")
-    assert (low[0], high[0]) == pytest.approx((wilson.low, wilson.high), abs=2e-4)
-    assert (low[1], high[1]) == pytest.approx((1 - wilson.high, 1 - wilson.low), abs=2e-4)
+    low, high = mix_interval(source, np.repeat(np.eye(2), [hits, rows - hits], axis=0), 0.95)
+    expected = mid_p_interval(hits, rows, 0.95)
+    assert (low[0], high[0]) == pytest.approx(expected, abs=near)
+    assert (1 - high[1], 1 - low[1]) == pytest.approx(expected, abs=near)
 
 
 def test_a_class_that_is_not_there_has_an_interval_from_zero() -> None:
@@ -73,15 +91,22 @@ def test_a_class_that_is_not_there_has_an_interval_from_zero() -> None:
     assert 0.0 < high[2] < 0.04
 
 
-def test_the_threshold_of_a_bounded_mean_has_its_coverage() -> None:
+@pytest.mark.parametrize("cut", [False, True])
+def test_every_share_near_the_bound_has_its_coverage(cut) -> None:
+    """A normal estimate of a mean above 0, cut off at 0 or not."""
     x = np.random.default_rng(0).normal(size=400_000)
-    for room in (0.0, 0.3, 1.0, 2.5):
-        seen = x + room
-        ratio = (seen - room) ** 2 - np.minimum(seen, 0.0) ** 2
+    for room in (0.0, 0.3, 1.0, 1.5, 2.5):
+        score = np.maximum(x, -room) if cut else x
         for level in (0.8, 0.95):
-            assert np.mean(ratio <= bounded_threshold(room, level)) == pytest.approx(
-                level, abs=0.004
-            )
+            held = compatible(score, np.full(len(x), room), level).mean()
+            assert held == pytest.approx(level, abs=0.004)
+
+
+@pytest.mark.parametrize("skewness", [-1.0, -0.3, 0.0, 0.3, 1.0])
+def test_normal_scores_are_those_of_a_gamma(skewness) -> None:
+    x = np.linspace(-1.5, 1.5, 31)
+    expected = stats.norm.ppf(stats.pearson3.cdf(x, skewness))
+    assert np.allclose(normal_score(x, np.full(31, skewness)), expected, atol=0.03)
 
 
 @pytest.mark.parametrize("order", [[1, 0, 2, 3], [3, 2, 1, 0], [2, 3, 0, 1]])
@@ -136,6 +161,54 @@ def test_coverage(world) -> None:
     assert hits[1, 3] / 300 > 0.9
 
 
+def covered(kind, n_classes, draws, seed):
+    """Coverage at 80 % of shares above 0, worlds, hold-outs and mixes drawn anew."""
+    rng = np.random.default_rng(seed)
+    weights = 0.99 ** np.arange(600)
+    hits = []
+    for _ in range(draws):
+        world = Gauss(1.4 * rng.normal(size=(n_classes, 4)))
+        source, mu = world.source(1000, rng), rng.dirichlet(np.full(n_classes, 0.7))
+        rows = 10 if kind == "batch" else len(weights)
+        proba = world.proba(world.draw(rng.choice(n_classes, rows, p=mu), rng))
+        if kind == "batch":
+            low, high = mix_interval(source, proba, 0.8)
+        else:
+            mix = discounted(proba, source, weights / weights.sum())
+            low, high = prior_interval(source, mix, effective_size(weights), 0.8)
+        hits.append((low <= mu) & (mu <= high))
+    return np.mean(hits)
+
+
+@pytest.mark.parametrize("kind", ["batch", "tracker"])
+def test_intervals_of_few_rows_and_of_a_tracked_mix_are_not_too_wide(kind) -> None:
+    # The standard error of 200 draws of 10 shares is one point, and two are for the method.
+    assert abs(covered(kind, 10, 200, seed=6) - 0.8) < 0.03
+
+
+def test_the_interval_of_a_tracked_mix_allows_for_an_f0_that_is_not_calibrated(gauss) -> None:
+    """Rows in the shares mu of the hold-out's own: what f0 gets wrong there is known exactly."""
+    P = gauss.proba**2.0
+    source = build_source(
+        ProbabilityModel(classes=[0, 1, 2, 3]), P / P.sum(axis=1, keepdims=True), gauss.labels
+    )
+    mu = np.array([0.05, 0.15, 0.3, 0.5])
+    mix = discounted(source.proba, source, (mu / source.counts)[source.labels])
+    assert np.abs(mix - mu).max() > 0.01
+    assert np.allclose(recentred(source, mix, np.full(4, True)), mu, atol=1e-6)
+    low, high = prior_interval(source, mix, 10**5)
+    assert ((low <= mu) & (mu <= high)).all()
+    low, high = prior_interval(source, mu, 10**5, corrected=True)
+    assert ((low <= mu) & (mu <= high)).all()
+
+
+@pytest.mark.parametrize("mix", [[1.0, 0.0], [0.0, 1.0]])
+def test_a_tracked_mix_on_the_edge_has_a_finite_interval(mix) -> None:
+    low, high = prior_interval(sure_source([50, 50]), np.array(mix), size=20)
+    assert (low[0], high[0]) == pytest.approx((1 - high[1], 1 - low[1]))
+    assert 0.05 < (high - low).min() < (high - low).max() < 0.2
+
+
 def test_the_covariance_of_the_mix_is_that_of_a_multinomial_for_a_sure_f0() -> None:
     source = sure_source([10**5] * 3)
     mix = np.array([0.5, 0.3, 0.2])
@@ -154,6 +227,44 @@ def test_the_estimated_mix_is_right_for_an_f0_that_is_not_calibrated(world, gaus
     mu = np.array([0.1, 0.2, 0.3, 0.4])
     rows = world.proba(world.draw(rng.choice(4, 20_000, p=mu), rng))
     assert np.allclose(estimate_mix(source, blunt(rows)), mu, atol=0.02)
+
+
+def test_a_mix_that_f0_says_little_about_still_is_a_mix() -> None:
+    """Two classes that f0 hardly tells apart: their covariance is capped, not their total's."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 300)
+    hint = 0.01 * rng.normal(size=900) + 0.0005 * (y == 1)
+    P = np.where((y < 2)[:, None], np.c_[0.48 - hint, 0.48 + hint, np.full(900, 0.04)], 0.02)
+    P[y == 2, 2] = 0.96
+    source = build_source(ProbabilityModel(classes=[0, 1, 2]), P, y)
+    covariance = mix_covariance(source, np.array([0.4, 0.3, 0.3]), 500)
+    assert np.linalg.eigvalsh(covariance)[-1] == pytest.approx(1 / 12)
+    assert covariance[2, 2] == pytest.approx(0.3 * 0.7 / 500, rel=0.1)
+    report = estimate_accuracy(source, np.array([0.4, 0.3, 0.3]), 500)
+    assert 0.4 < report.accuracy < 0.9
+
+
+def test_the_estimate_starts_again_where_the_likeliest_mix_is_far_off(world, gauss) -> None:
+    """An f0 that hardly believes in class 0: influence functions at its mix are not sharp."""
+    tilt = np.array([0.003, 1.0, 1.0, 1.0])
+
+    def doubting(P):
+        Q = (P * tilt) ** 0.5
+        return Q / Q.sum(axis=1, keepdims=True)
+
+    source = build_source(
+        ProbabilityModel(classes=[0, 1, 2, 3]), doubting(gauss.proba), gauss.labels
+    )
+    rng = np.random.default_rng(0)
+    mu = np.array([0.4, 0.3, 0.2, 0.1])
+    errors = []
+    for _ in range(40):
+        rows = doubting(world.proba(world.draw(rng.choice(4, 300, p=mu), rng)))
+        likeliest = MLLS(tol=1e-5).raw(source, Batch(rows, rows))
+        plain = project_simplex(influence_at(source, likeliest, 300).of(source, rows).mean(axis=0))
+        errors.append([((m - mu) ** 2).sum() for m in (plain, estimate_mix(source, rows))])
+    first, final = np.mean(errors, axis=0)
+    assert final < 0.9 * first
 
 
 def test_sizes() -> None:

@@ -168,6 +168,9 @@ def _surprise(source: Source, adapted: FloatArray, less_top: bool) -> tuple[Floa
 def mix_covariance(source: Source, mix: FloatArray, size: float) -> FloatArray:
     """Covariance (K, K) of a mix that was estimated from ``size`` rows, hold-out included.
 
+    No direction has more variance than a mix that is drawn anywhere from the simplex: an estimate
+    that f0 says little about still is a mix.
+
     Examples
     --------
     >>> from types import SimpleNamespace
@@ -187,7 +190,10 @@ def mix_covariance(source: Source, mix: FloatArray, size: float) -> FloatArray:
     covariance = total / size
     inner = (h.T * (weights @ (mix**2 / source.counts))) @ h
     covariance += inner - (means * (mix**2 / source.counts)) @ means.T
-    return np.asarray(covariance)
+    values, vectors = np.linalg.eigh(covariance)
+    most = 1.0 / (source.n_classes * (source.n_classes + 1.0))
+    capped: FloatArray = (vectors * np.clip(values, 0.0, most)) @ vectors.T
+    return capped
 
 
 def _optimism(source: Source, mix: FloatArray, covariance: FloatArray, less_top: bool) -> float:

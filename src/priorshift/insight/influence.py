@@ -20,10 +20,11 @@ from priorshift.checks import as_matrix
 from priorshift.errors import InputError
 from priorshift.priors.mlls import density_ratios
 from priorshift.source import Source
-from priorshift.typing import FloatArray
+from priorshift.typing import AnyArray, FloatArray
 
 # Directions of the mix that f0 tells less about than this share of the best one.
 _WEAK = 1e-6
+_ABSENT = 1e-9
 
 
 class Influence(NamedTuple):
@@ -35,13 +36,15 @@ class Influence(NamedTuple):
         The mix, moved a little into the inside of the simplex.
     inverse : (K, K) array
         G^-1.
-    squares, variances : (K, K) arrays
-        Of h_k on class j of the hold-out, in row k and column j.
+    squares, cubes, variances : (K, K) arrays
+        Means of squares and cubes, and variances, of h_k on class j of the hold-out, in row k
+        and column j.
     """
 
     mix: FloatArray
     inverse: FloatArray
     squares: FloatArray
+    cubes: FloatArray
     variances: FloatArray
 
     def of(self, source: Source, proba: FloatArray) -> FloatArray:
@@ -71,11 +74,44 @@ def influence_at(source: Source, mix: FloatArray, size: float) -> Influence:
     hot /= hot.sum(axis=0)
     inverse = np.asarray(np.linalg.pinv(tilted.T @ hot, rcond=_WEAK), dtype=np.float64)
     h = tilted @ inverse.T
-    # What is rarer than one row of a class may not have shown: half a row of each class that
-    # speaks wholly for each other one is added to the moments.
+    # What is rarer than one row of a class may not have shown: no variance is taken to be less than
+    # half a row of each class that speaks wholly for each other one would make it.
     rare = 0.5 / np.bincount(source.labels, minlength=n_classes)
-    means, squares = h.T @ hot, (h**2).T @ hot
-    return Influence(inside, inverse, squares + rare, np.maximum(squares - means**2, 0.0) + rare)
+    means = h.T @ hot
+    seen = (h**2).T @ hot - means**2
+    variances = np.maximum(seen, rare)
+    return Influence(
+        mix=inside,
+        inverse=inverse,
+        squares=variances + means**2,
+        cubes=(h**3).T @ hot + 3.0 * means * (variances - seen),
+        variances=variances,
+    )
+
+
+def recentred(source: Source, mix: FloatArray, seen: AnyArray) -> FloatArray:
+    r"""Return the mix that rows have under which ``mix`` is the likeliest one by f0.
+
+    At the likeliest mix :math:`\mu` the mean of :math:`g_k` over the rows is 1 for every class with
+    a share above 0. Under label shift it also is :math:`\sum_j G_{kj} m_j`, with m the rows' own
+    mix and G from the hold-out, and that can be solved for m. Classes that are not ``seen`` keep
+    their share. For an f0 that is calibrated, m is :math:`\mu` but for the hold-out's noise.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> proba = np.array([[0.9, 0.1]] * 4 + [[0.1, 0.9]] * 4)  # f0 is right, and does not know it
+    >>> source = SimpleNamespace(proba=proba, labels=np.repeat([0, 1], 4), prior=np.full(2, 0.5))
+    >>> recentred(source, np.array([0.1875, 0.8125]), np.array([True, True])).round(3)
+    array([0.25, 0.75])
+    """
+    hot = np.eye(len(source.prior))[source.labels]
+    # A row that only absent classes explain keeps a finite weight.
+    G = _tilted(source.proba, source.prior, np.maximum(mix, _ABSENT)).T @ (hot / hot.sum(axis=0))
+    known = 1.0 - G[np.ix_(seen, ~seen)] @ mix[~seen]
+    centre = mix.copy()
+    centre[seen] = np.linalg.pinv(G[np.ix_(seen, seen)], rcond=_WEAK) @ known
+    return centre
 
 
 def _tilted(proba: FloatArray, prior: FloatArray, mix: FloatArray) -> FloatArray:

@@ -9,19 +9,14 @@ mean of h_k. If its true share is m, and the other classes keep their proportion
 
 the first part from the N rows, the second from the finite hold-out. The interval holds every m
 that the estimate does not contradict, with the deviation measured by the variance *at m*, as in
-Wilson's interval for a share; for an f0 that is always right it is Wilson's interval. Near the
-ends of [0, 1], where an estimate cannot fall as far on one side as on the other, the threshold is
-the one of the likelihood ratio of a bounded normal mean (Feldman and Cousins, 1998).
+Wilson's interval for a share; skewness and the ends of [0, 1] are in `priorshift.insight.scores`.
 """
 
 from __future__ import annotations
 
 import warnings
-from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
 
 from priorshift.errors import InputError, PriorshiftWarning
 from priorshift.insight.influence import (
@@ -30,15 +25,17 @@ from priorshift.insight.influence import (
     check_mix,
     check_proba,
     influence_at,
+    recentred,
 )
+from priorshift.insight.scores import Moments, accepts
 from priorshift.priors.mlls import MLLS
 from priorshift.priors.simplex import project_simplex
 from priorshift.source import Batch, Source
-from priorshift.typing import AnyArray, FloatArray
+from priorshift.typing import FloatArray
 
-_TINY = 1e-12
-_BISECTIONS = 50
-_FAR = 6.0
+_BISECTIONS = 20
+# Rows of a class below which a tracked mix is taken to lie on the edge of the simplex.
+_SEEN = 0.5
 _ESTIMATOR = MLLS(tol=1e-5)
 
 
@@ -62,7 +59,7 @@ def mix_interval(source: Source, rows: object, level: float = 0.9) -> tuple[Floa
     >>> source = build_source(ProbabilityModel(classes=[0, 1]), sure, sure.argmax(axis=1))
     >>> low, high = mix_interval(source, np.repeat(np.eye(2), [30, 70], axis=0))
     >>> low.round(3), high.round(3)
-    (array([0.231, 0.62 ]), array([0.38 , 0.769]))
+    (array([0.229, 0.621]), array([0.379, 0.771]))
     """
     proba = check_proba(rows, source.n_classes)
     level = check_level(level)
@@ -90,17 +87,42 @@ def estimate_mix(source: Source, rows: object) -> FloatArray:
 
 
 def _estimate(source: Source, proba: FloatArray) -> tuple[Influence, FloatArray]:
-    """The influence functions at the likeliest mix, and their means, which add up to 1."""
+    """Influence functions at a mix near the rows' own, and their means, which add up to 1.
+
+    Any mix gives an unbiased estimate, and one near the truth a sharp one. The likeliest mix may
+    be far off where f0 is not calibrated; so a second step starts from where the first one ended,
+    and the one with the smaller error to be expected is taken.
+    """
     with warnings.catch_warnings():
         # It is where one step starts from: near the maximum is near enough.
         warnings.simplefilter("ignore", PriorshiftWarning)
         mix = _ESTIMATOR.raw(source, Batch(proba, proba))
+    first = _step(source, proba, mix)
+    second = _step(source, proba, project_simplex(first[1]))
+    return min(first, second, key=lambda one: _expected_error(source, one[0], one[1], len(proba)))
+
+
+def _step(source: Source, proba: FloatArray, mix: FloatArray) -> tuple[Influence, FloatArray]:
     influence = influence_at(source, mix, len(proba))
     return influence, influence.of(source, proba).mean(axis=0)
 
 
+def _expected_error(
+    source: Source, influence: Influence, estimate: FloatArray, size: float
+) -> float:
+    """Squared error of the estimates, summed over classes, if the mix is what they say."""
+    mix = project_simplex(estimate)
+    rows = (influence.squares @ mix - mix**2) / size
+    return float((rows + influence.variances @ (mix**2 / source.counts)).sum())
+
+
 def prior_interval(
-    source: Source, mix: FloatArray, size: float, level: float = 0.9
+    source: Source,
+    mix: FloatArray,
+    size: float,
+    level: float = 0.9,
+    *,
+    corrected: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends (K,) of a confidence interval around a mix that was tracked.
 
@@ -115,6 +137,11 @@ def prior_interval(
     level : float
         See `mix_interval`. It holds while the mix stands still for as long as the evidence goes
         back.
+    corrected : bool
+        False for a mix that makes the evidence likely under f0, as trackers find it: where f0 is
+        wrong on the hold-out, so is the mix, and the interval is moved by that error. True for a
+        mix that allows for f0's errors already, as those of `estimate_mix` and of confusion
+        matrices do.
 
     Examples
     --------
@@ -125,13 +152,14 @@ def prior_interval(
     >>> source = build_source(ProbabilityModel(classes=[0, 1]), sure, sure.argmax(axis=1))
     >>> low, high = prior_interval(source, np.array([0.3, 0.7]), size=100)
     >>> low.round(3), high.round(3)
-    (array([0.231, 0.62 ]), array([0.38 , 0.769]))
+    (array([0.229, 0.621]), array([0.379, 0.771]))
     """
     mix = check_mix(mix, source.n_classes)
     if not (np.isfinite(size) and size > 0):
         raise InputError(f"size is {size}: give the number of rows behind the mix, above 0")
     influence = influence_at(source, mix, size)
-    return _interval(source, influence, mix, float(size), check_level(level))
+    centre = mix if corrected else recentred(source, mix, size * mix >= _SEEN)
+    return _interval(source, influence, centre, float(size), check_level(level))
 
 
 def effective_size(weights: FloatArray) -> float:
@@ -169,72 +197,13 @@ def _interval(
     source: Source, influence: Influence, estimate: FloatArray, size: float, level: float
 ) -> tuple[FloatArray, FloatArray]:
     """Both ends, by bisection between the estimate and the ends of [0, 1]."""
-    variance = _Variance(influence, source.counts, size)
-    middle = np.clip(estimate, 0.0, 1.0)
-    ends = []
-    for outer in (np.zeros(len(middle)), np.ones(len(middle))):
-        inside, outside = middle.copy(), outer.copy()
-        reached = _accepts(estimate, outside, variance, level)
-        for _ in range(_BISECTIONS):
-            half = (inside + outside) / 2.0
-            good = _accepts(estimate, half, variance, level)
-            inside, outside = np.where(good, half, inside), np.where(good, outside, half)
-        ends.append(np.where(reached, outer, inside))
-    return ends[0], ends[1]
-
-
-class _Variance:
-    """Variance of the estimates as a function of the true shares; see the module's equation."""
-
-    def __init__(self, influence: Influence, counts: AnyArray, size: float) -> None:
-        others = influence.mix * (1.0 - np.eye(len(counts)))
-        others /= np.maximum(others.sum(axis=1, keepdims=True), _TINY)
-        self.size = size
-        self.own = np.diag(influence.squares)
-        self.rest = (others * influence.squares).sum(axis=1)
-        self.own_hold = np.diag(influence.variances) / counts
-        self.rest_hold = (others**2 * influence.variances / counts).sum(axis=1)
-
-    def __call__(self, m: FloatArray) -> FloatArray:
-        rows = np.maximum(m * self.own + (1.0 - m) * self.rest - m**2, 0.0) / self.size
-        variance: FloatArray = rows + m**2 * self.own_hold + (1.0 - m) ** 2 * self.rest_hold
-        return variance
-
-
-def _accepts(estimate: FloatArray, m: FloatArray, variance: _Variance, level: float) -> AnyArray:
-    """Say for each class whether the estimate is compatible with a true share of m."""
-    sigma = np.sqrt(np.maximum(variance(m), _TINY**2))
-    beyond = np.minimum(estimate, 0.0) + np.maximum(estimate - 1.0, 0.0)
-    ratio = ((estimate - m) ** 2 - beyond**2) / sigma**2
-    room = np.minimum(m, 1.0 - m) / sigma
-    thresholds = np.interp(room, *_threshold_table(level))
-    return np.asarray(ratio <= thresholds)
-
-
-@lru_cache(maxsize=32)
-def _threshold_table(level: float) -> tuple[FloatArray, FloatArray]:
-    """Thresholds of the likelihood ratio against the distance to the bound, in deviations."""
-    room = np.linspace(0.0, _FAR, 121)
-    return room, np.array([bounded_threshold(float(t), level) for t in room])
-
-
-def bounded_threshold(room: float, level: float) -> float:
-    r"""Threshold c of a normal mean that is ``room`` deviations above its lower bound.
-
-    The likelihood ratio of x against the nearest possible mean is :math:`(x-t)^2` for x above the
-    bound and :math:`t^2 - 2tx` below it, and c is what it stays under with chance `level`.
-
-    Examples
-    --------
-    >>> round(bounded_threshold(0.0, 0.9), 3), round(bounded_threshold(9.0, 0.9), 3)
-    (1.642, 2.706)
-    """
-    if room == 0.0:
-        return float(max(ndtri(level), 0.0) ** 2)
-
-    def short(c: float) -> float:
-        root = np.sqrt(c)
-        left = root if root <= room else (room**2 + c) / (2.0 * room)
-        return float(ndtr(root) - ndtr(-left)) - level
-
-    return float(brentq(short, 0.0, ndtri((1.0 + level) / 2.0) ** 2 + 1e-9))
+    moments = Moments(influence, source.counts, size)
+    outer = np.array([np.zeros(len(estimate)), np.ones(len(estimate))])
+    inside, outside = np.clip([estimate, estimate], 0.0, 1.0), outer
+    reached = accepts(estimate, outer, moments, level)
+    for _ in range(_BISECTIONS):
+        half = (inside + outside) / 2.0
+        good = accepts(estimate, half, moments, level)
+        inside, outside = np.where(good, half, inside), np.where(good, outside, half)
+    low, high = np.where(reached, outer, inside)
+    return low, high
