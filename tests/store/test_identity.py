@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import priorshift
 from priorshift.errors import InputTypeError
 from priorshift.hints import Periodic
 from priorshift.learners import ATLAS, FTFWH, UOGD, AtlasAda
@@ -114,3 +117,25 @@ def test_code_that_makes_numbers_counts_and_code_that_shows_them_does_not(tmp_pa
         assert current() not in (first, second)
     finally:
         code_digest.cache_clear()
+
+
+def test_evaluation_never_enters_the_rooms_that_the_digest_leaves_out():
+    """What a result could depend on is in the digest: follow all imports from where results are."""
+    root = Path(priorshift.__file__).parent
+    waiting = ["evaluate", "offline", "recorded", "regret", "theory", "shifts", "streams"]
+    waiting += [f"datasets.{path.stem}" for path in (root / "datasets").glob("*.py")]
+    reached = set()
+    while waiting:
+        name = waiting.pop()
+        file = root.joinpath(*name.split("."))
+        file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+        if name in reached or not file.exists():
+            continue
+        reached.add(name)
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("priorshift."):
+                module = node.module.removeprefix("priorshift.")
+                waiting += [module, *(f"{module}.{alias.name}" for alias in node.names)]
+    assert {"learners.tracker", "risk.kernel", "source"} <= reached
+    rooms = {name.split(".")[0] for name in reached}
+    assert not rooms & module._OUTER_ROOMS

@@ -15,9 +15,12 @@ import numpy as np
 from priorshift.errors import InputTypeError
 from priorshift.typing import AnyArray
 
-# Rooms that show numbers and do not make them; "reproduce" has a version number of its own for what
+# Rooms that evaluation never enters: they show numbers, or serve users. "reproduce" has a version number of its own for what
 # its runner measures.
-_OUTER_ROOMS = {"cli", "paper", "report", "reproduce", "store"}
+_OUTER_ROOMS = {
+    *("cli", "paper", "report", "reproduce", "store"),
+    *("classifier", "guard", "insight", "river", "state"),
+}
 
 
 def canonical(value: Any) -> str:
@@ -107,7 +110,7 @@ def code_digest() -> str:
     found = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         place = path.relative_to(root)
-        if place.parts[0] not in _OUTER_ROOMS:
+        if place.parts[0].removesuffix(".py") not in _OUTER_ROOMS:
             found.update(f"{place.as_posix()}\n".encode())
             found.update(hashlib.sha256(path.read_bytes()).digest())
     return found.hexdigest()
