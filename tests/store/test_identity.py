@@ -134,8 +134,8 @@ def test_evaluation_never_enters_the_rooms_that_the_digest_leaves_out():
         reached.add(name)
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("priorshift."):
-                module = node.module.removeprefix("priorshift.")
-                waiting += [module, *(f"{module}.{alias.name}" for alias in node.names)]
+                inner = node.module.removeprefix("priorshift.")
+                waiting += [inner, *(f"{inner}.{alias.name}" for alias in node.names)]
     assert {"learners.tracker", "risk.kernel", "source"} <= reached
     rooms = {name.split(".")[0] for name in reached}
     assert not rooms & module._OUTER_ROOMS

@@ -15,8 +15,8 @@ import numpy as np
 from priorshift.errors import InputTypeError
 from priorshift.typing import AnyArray
 
-# Rooms that evaluation never enters: they show numbers, or serve users. "reproduce" has a version number of its own for what
-# its runner measures.
+# Rooms that evaluation never enters: they show numbers, or serve users. "reproduce" has a version
+# number of its own for what its runner measures.
 _OUTER_ROOMS = {
     *("cli", "paper", "report", "reproduce", "store"),
     *("classifier", "guard", "insight", "river", "state"),
