@@ -6,10 +6,10 @@ RUN := $(BIN)/priorshift run --data synthetic --preset paper --rounds 10000 --jo
 HINTS := --learner atlas-ada --hint fwd,win,peri,okm --seeds 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow lint bench table1 table2 beyond clean
+.PHONY: help demo test slow lint bench table1 table2 beyond reproduce clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 $(STAMP): pyproject.toml
 	@echo "building .venv (a minute or two, once)" >&2
@@ -43,6 +43,9 @@ table2: $(STAMP)  ## the paper's Table 2: the hints of ATLAS-ADA, small and larg
 
 beyond: $(STAMP)  ## what goes beyond the paper, with verdicts; results are kept in beyond.db
 	$(BIN)/python -m benchmarks.beyond --store beyond.db
+
+reproduce: $(STAMP)  ## the paper's tables and figures in full, and a report; an hour or two with the real data
+	$(BIN)/priorshift reproduce all
 
 clean:  ## remove .venv and everything else that was built
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov

@@ -36,7 +36,7 @@ def test_every_artefact_is_written(whole):
     names = {path.relative_to(whole).as_posix() for path in whole.rglob("*") if path.is_file()}
     assert names == {
         *(f"tables/table1.{ending}" for ending in GRID_FORMATS),
-        *("report.html", "results.db", "times.jsonl"),
+        *("report.html", "results.md", "results.db", "times.jsonl"),
     }
     page = (whole / "report.html").read_text(encoding="utf-8")
     assert "quick run" in page

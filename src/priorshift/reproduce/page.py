@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from priorshift import __version__
 from priorshift.report.drawings.save import svg_text
 from priorshift.report.grid_formats import GRID_FORMATS, to_html
 from priorshift.report.page import Page, Section, write_page
@@ -20,11 +16,10 @@ from priorshift.report.page_blocks import (
     TableBlock,
     Text,
 )
+from priorshift.reproduce.background import Background
 from priorshift.reproduce.differences import differences
-from priorshift.reproduce.kept import versions
 from priorshift.reproduce.parts import Part
 from priorshift.reproduce.plan import Experiment
-from priorshift.store import code_digest
 
 _LEAD = (
     "Adapting to Online Label Shift with Provable Guarantees (Bai, Zhang, Zhao, Sugiyama and Zhou, "
@@ -32,27 +27,6 @@ _LEAD = (
     "beside the printed numbers, with a clairvoyant that knows each round's class mix and with this"
     " library's own learners."
 )
-
-
-@dataclass(frozen=True)
-class Background:
-    """What a report says of the run itself.
-
-    ``seconds`` passed on the clock in this run, ``work`` is what all runs that filled the store
-    took, processes added up.
-
-    Examples
-    --------
-    >>> Background(quick=True, seeds=2, jobs=2, seconds=90.0, work=150.0, notes=()).jobs
-    2
-    """
-
-    quick: bool
-    seeds: int
-    jobs: int
-    seconds: float
-    work: float
-    notes: Sequence[str]
 
 
 def write_report(
@@ -108,19 +82,6 @@ def _blocks(part: Part) -> list[Block]:
 
 
 def _settings(experiments: Sequence[Experiment], background: Background) -> list[Block]:
-    command = "priorshift reproduce " + " ".join(one.name for one in experiments)
-    pairs: list[tuple[str, object]] = [
-        ("command", command + (" --quick" if background.quick else "")),
-        ("seeds", f"0 to {background.seeds - 1}"),
-        ("processes", background.jobs),
-        ("time of this run", f"{background.seconds / 60:.1f} minutes"),
-        ("work in the store, all processes", f"{background.work / 3600:.2f} hours"),
-        ("priorshift", __version__),
-        ("code", code_digest()[:16]),
-        ("Python", platform.python_version()),
-        *versions().items(),
-        ("machine", f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"),
-    ]
     worlds = {run.world for one in experiments for some in one.runs.values() for run in some}
     about = [
         f"{world.name}: {world.data}"
@@ -135,4 +96,4 @@ def _settings(experiments: Sequence[Experiment], background: Background) -> list
         "src/priorshift/paper/experiments.toml; every single result with its settings is in "
         "results.db beside this page."
     ]
-    return [KeyValues(pairs), Text(words, about)]
+    return [KeyValues(background.pairs()), Text(words, about)]

@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 from priorshift.report.grid_formats import to_text
 from priorshift.reproduce import figure_parts, regret_part, table_parts
+from priorshift.reproduce.background import Background
 from priorshift.reproduce.claim_formats import claims_text
 from priorshift.reproduce.files import write_parts
 from priorshift.reproduce.kept import Times
-from priorshift.reproduce.page import Background, write_report
+from priorshift.reproduce.markdown import write_markdown
+from priorshift.reproduce.page import write_report
 from priorshift.reproduce.parts import Part, Results
-from priorshift.reproduce.plan import Experiment, plan
+from priorshift.reproduce.plan import EXPERIMENTS, Experiment, plan
 from priorshift.reproduce.runner import Runner, Standing
 from priorshift.reproduce.tasks import RegretTask, StreamTask, Task
 from priorshift.reproduce.worlds import is_here
@@ -83,7 +85,7 @@ def reproduce(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     done = reproduce(["fig-shifts"], quick=True, seeds=1, jobs=1, out=Path(folder))
     ...     sorted(path.name for path in done.files)
-    ['fig-shifts.png', 'fig-shifts.svg', 'report.html']
+    ['fig-shifts.png', 'fig-shifts.svg', 'report.html', 'results.md']
     """
     began = time.monotonic()
     experiments, notes = _with_data([plan(name, quick=quick, seeds=seeds) for name in names], seeds)
@@ -113,6 +115,7 @@ def reproduce(
     ]
     files = write_parts(parts, out)
     background = Background(
+        command=_command(names, quick, seeds),
         quick=quick,
         seeds=seeds,
         jobs=runner.jobs,
@@ -120,9 +123,15 @@ def reproduce(
         work=times.total(),
         notes=notes,
     )
+    files.append(write_markdown(parts, experiments, background, out))
     files.append(write_report(parts, experiments, background, out))
     texts = [text for part in parts for text in _texts(part)]
     return Outcome(texts, files, notes)
+
+
+def _command(names: Sequence[str], quick: bool, seeds: int) -> str:
+    what = "all" if set(names) == set(EXPERIMENTS) else " ".join(names)
+    return f"priorshift reproduce {what}{' --quick' * quick} --seeds {seeds}"
 
 
 def _with_data(experiments: Sequence[Experiment], seeds: int) -> tuple[list[Experiment], list[str]]:
