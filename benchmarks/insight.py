@@ -71,7 +71,7 @@ def discounted(proba: np.ndarray, source: Source, weights: np.ndarray) -> np.nda
 def coverage(shares: int, hold: int) -> None:
     print("Coverage in % of intervals for the class mix: shares above 0, shares of 0, worst class")
     print(f"(hold-out of {hold} rows, drawn anew each time with world, mix and rows;")
-    print(f"{shares} shares of each K and N)")
+    print(f"{shares} shares of each batch's row, {3 * shares} of each tracker's)")
     header = "".join(f"{f'{level:.0%}':>22}" for level in LEVELS)
     print(f"{'interval':10} {'K':>3} {'N':>5}{header}")
     rng = np.random.default_rng(0)
@@ -231,7 +231,7 @@ def main(argv: list[str] | None = None) -> int:
     began = time.perf_counter()
     with threadpool_limits(1):
         coverage(args.shares, hold=1000)
-        tracked(args.shares, hold=1000)
+        tracked(3 * args.shares, hold=1000)
         accuracy(args.splits, args.windows, rows=1000)
     print(f"({time.perf_counter() - began:.0f} seconds)", file=sys.stderr)
     return 0
