@@ -13,8 +13,9 @@ from priorshift.datasets import Dataset, load_dataset, named_dataset
 from priorshift.datasets.named import ORIGINS, data_folder
 from priorshift.datasets.reduce import reduced
 from priorshift.offline import offline_stage
+from priorshift.risk import Blocks
 
-ROWS, HEAVY_ROWS, HEAVY_COLUMNS = 20_000, 3_000, 64
+ROWS, HEAVY_ROWS, HEAVY_COLUMNS, SKETCH = 20_000, 3_000, 64, 500
 # A gap of fewer points than this is not larger than its own noise: no share of it is taken.
 LEAST_GAP = 0.5
 _EVERY_COLUMN = 10**6
@@ -24,8 +25,8 @@ of the gap between f as it is (FIX) and f, uncalibrated, with the true class mix
 is closed, in %. "calibrated": f as the learner reads it, with the true mix. f: a logistic
 regression on one half of at most {rows:,} offline rows, measured on the other half; of
 cifar10_resnet18_logits a real network. The last two columns are of a smaller problem that
-ATLAS-ADA (OKM) can be run on: {heavy_rows:,} offline rows, at most {columns} principal
-components, the same rounds and seeds, shares of that problem's own gap. Rule: where the gap is
+ATLAS-ADA (OKM, {sketch} offline rows read a round) can be run on: {heavy_rows:,} offline rows, at
+most {columns} principal components, the same rounds and seeds, shares of that problem's own gap. Rule: where the gap is
 below {gap} points its share is noise and is not counted (a dash).
 """
 
@@ -57,8 +58,8 @@ def table(desk: Desk) -> None:
         fewer = Problem(f"{name}, small", heavy(name, data), offline_stage, rounds, 10)
         ours = {shift: Run(desk.learner, shift, "adapt-first", seeds) for shift in SHIFTS}
         theirs = {shift: Run("ftfwh", shift, "adapt-first", seeds) for shift in SHIFTS}
-        hint = (("hint", "okm"),)
-        atlas = {shift: Run("atlas-ada", shift, "adapt-first", seeds, hint) for shift in SHIFTS}
+        how = (("hint", "okm"), ("sketch", Blocks(SKETCH)))
+        atlas = {shift: Run("atlas-ada", shift, "adapt-first", seeds, how) for shift in SHIFTS}
         found = desk.measure(problem, [*ours.values(), *theirs.values()])
         both = [] if desk.light else [*ours.values(), *atlas.values()]
         beside = desk.measure(fewer, both)
@@ -79,6 +80,7 @@ def table(desk: Desk) -> None:
         rows=ROWS,
         heavy_rows=HEAVY_ROWS,
         columns=HEAVY_COLUMNS,
+        sketch=SKETCH,
         gap=LEAST_GAP,
     )
     head = (
