@@ -26,8 +26,8 @@ is closed, in %. "calibrated": f as the learner reads it, with the true mix. f: 
 regression on one half of at most {rows:,} offline rows, measured on the other half; of
 cifar10_resnet18_logits a real network. The last two columns are of a smaller problem that
 ATLAS-ADA (OKM, {sketch} offline rows read a round) can be run on: {heavy_rows:,} offline rows, at
-most {columns} principal components, the same rounds and seeds, shares of that problem's own gap. Rule: where the gap is
-below {gap} points its share is noise and is not counted (a dash).
+most {columns} principal components, the same rounds and seeds, shares of that problem's own gap.
+Rule: where the gap is below {gap} points its share is noise and is not counted (a dash).
 """
 
 
