@@ -19,9 +19,10 @@ _GUESSES = {
     **{"fix": 0.05, "fth": 0.07, "ftfwh": 0.07, "rogd": 0.3, "uogd": 0.1, "atlas": 0.3},
     **{"atlas-ada": 0.6, "tracker": 0.3, "auto": 0.6},
 }
-_WIDE_ATLAS_ADA = 4.0
-_EXACT_ATLAS_ADA = 2.5
-_REGRET_SECONDS = 5.0
+# ATLAS-ADA on wide models, on a sketch; without one it takes so many times as long.
+_WIDE_ATLAS_ADA, _EXACT = 1.8, 4.0
+_REGRET_GUESSES = {"uogd": 0.05, "atlas": 0.12, "atlas-ada": 1.5}
+_LEMMA_SECONDS = 0.3
 
 
 class Task(Protocol):
@@ -98,10 +99,8 @@ class StreamTask:
         run = self.run
         unit = _GUESSES.get(run.learner, 0.5)
         if run.learner == "atlas-ada":
-            if run.world.data != "synthetic":
-                unit = _WIDE_ATLAS_ADA
-            elif run.sketch is None:
-                unit = _EXACT_ATLAS_ADA
+            unit = unit if run.world.data == "synthetic" else _WIDE_ATLAS_ADA
+            unit *= _EXACT if run.sketch is None else 1.0
         return 1e-3 * run.rounds * unit
 
     def prepare(self) -> None:
@@ -159,7 +158,13 @@ class RegretTask:
 
     def guess(self) -> float:
         """Seconds that it may take."""
-        return _REGRET_SECONDS * float(self.own_settings().get("rounds", 1000)) / 4000
+        found = self.own_settings()
+        learner = str(found.get("learner", ""))
+        known = [name for name in _REGRET_GUESSES if learner.startswith(name)]
+        if not known:
+            return _LEMMA_SECONDS
+        unit = _REGRET_GUESSES[max(known, key=len)]
+        return 1e-3 * unit * float(found["rounds"]) * float(found.get("repeats", 1))
 
     def prepare(self) -> None:
         """There is nothing to share."""
