@@ -111,7 +111,7 @@ def test_a_hundred_percent_is_not_said_too_early():
 
 
 def test_a_small_terminal_is_never_overrun(monkeypatch):
-    monkeypatch.setattr(module, "_size", lambda stream: (20, 4))
+    monkeypatch.setattr(module, "terminal_size", lambda stream: (20, 4))
     clock, stream = Clock(), Terminal()
     progress = Progress([f"job {i}" for i in range(9)], 100, stream=stream, clock=clock)
     for clock.now in (0.0, 10.0, 20.0):

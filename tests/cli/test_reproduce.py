@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def test_more_seeds_add_to_what_is_there(tmp_path):
 def kept(path: Path) -> int:
     """How many results a store has, as long as nobody is making it this moment."""
     try:
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=1) as base:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=1)) as base:
             return int(base.execute("SELECT count(*) FROM results").fetchone()[0])
     except sqlite3.Error:
         return 0

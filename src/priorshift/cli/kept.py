@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from functools import cache
-from importlib.metadata import version
 from typing import Any
 
 from priorshift import __version__
 from priorshift.cli.jobs import Bench, Job, Measure
 from priorshift.compiled import available
 from priorshift.datasets import Dataset
-from priorshift.store import Store, code_digest, describe, digest
+from priorshift.store import Store, code_digest, describe, digest, package_versions
 
 # What is measured and how (cli/jobs.py): a change there needs another number here.
 _KIND = "priorshift run, 3"
@@ -51,7 +49,7 @@ def settings_of(bench: Bench, job: Job, preset: str, seed: int) -> dict[str, Any
         "priorshift": __version__,
         "code": code_digest(),
         "compiled": available(),  # the same numbers up to rounding only
-        "versions": _versions(),
+        "versions": package_versions(),
         "data": bench.data,
         "loss": bench.source.loss.name,
         "mu1": bench.mu1.tolist(),
@@ -65,13 +63,6 @@ def settings_of(bench: Bench, job: Job, preset: str, seed: int) -> dict[str, Any
         "protocol": job.protocol,
         "seed": seed,
     }
-
-
-@cache
-def _versions() -> dict[str, str]:
-    """Of the packages that fit f0 and do the sums."""
-    names = ("numpy", "scipy", "scikit-learn", *(["numba"] if available() else []))
-    return {name: version(name) for name in names}
 
 
 class Kept:

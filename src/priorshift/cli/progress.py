@@ -119,7 +119,7 @@ class Progress:
         return line
 
     def _draw(self, lines: list[str], meters: Sequence[Meter]) -> None:
-        width, height = _size(self._stream)
+        width, height = terminal_size(self._stream)
         if len(self._labels) > 1:
             done = sum(self._ready) + sum(meter.rounds for meter in meters)
             share = done / (self._rounds * len(self._labels))
@@ -147,8 +147,15 @@ def can_redraw(stream: TextIO) -> bool:
     return os.name != "nt" or "WT_SESSION" in os.environ  # older consoles print the codes
 
 
-def _size(stream: TextIO) -> tuple[int, int]:
-    """Columns and lines of the terminal; standard output may be elsewhere."""
+def terminal_size(stream: TextIO) -> tuple[int, int]:
+    """Columns and lines of the terminal behind a stream; standard output may be elsewhere.
+
+    Examples
+    --------
+    >>> import io
+    >>> terminal_size(io.StringIO())[0] > 0
+    True
+    """
     try:
         width, height = os.get_terminal_size(stream.fileno())
     except (OSError, ValueError):

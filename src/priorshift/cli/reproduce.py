@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -37,6 +38,9 @@ examples:
 """
 
 
+_OUT = "priorshift-reproduce"
+
+
 def add_command(commands: Any) -> None:
     """Add ``reproduce`` to the parser's commands.
 
@@ -58,7 +62,7 @@ def add_command(commands: Any) -> None:
         nargs="*",
         default=["all"],
         metavar="WHAT",
-        help=f"all (the default), or some of {', '.join(EXPERIMENTS)}",
+        help=f"all, or some of {', '.join(EXPERIMENTS)}",
     )
     parser.add_argument(
         "--quick", action="store_true", help="few rounds, synthetic data and digits only"
@@ -78,9 +82,9 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument(
         "--out",
-        default="priorshift-reproduce",
         metavar="DIR",
-        help="folder for results, tables, figures and the report (default: priorshift-reproduce)",
+        help="folder for results, tables, figures and the report of what was asked for "
+        f"(default: {_OUT}, with --quick {_OUT}-quick)",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress, no tables")
 
@@ -100,7 +104,7 @@ def run(options: argparse.Namespace) -> None:
     need_matplotlib()
     from priorshift.reproduce.whole import reproduce  # it imports everything there is
 
-    out = _folder(options.out)
+    out = _folder(options.out or _OUT + "-quick" * options.quick)
     status = Status(quiet=options.quiet)
     began = time.monotonic()
     try:
@@ -111,11 +115,12 @@ def run(options: argparse.Namespace) -> None:
             jobs=options.jobs,
             out=out,
             tell=status.show,
+            width=shutil.get_terminal_size().columns if sys.stdout.isatty() else None,
         )
     finally:
         status.clear()
+    warn(outcome.notes)  # data that were swapped are never passed over in silence
     if not options.quiet:
-        warn(outcome.notes)
         _show(outcome, out, time.monotonic() - began)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Callable
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from priorshift.cli.progress import can_redraw, duration
+from priorshift.cli.progress import can_redraw, duration, terminal_size
 from priorshift.report import printable
-from priorshift.reproduce.runner import Standing
+
+if TYPE_CHECKING:
+    from priorshift.reproduce.runner import Standing
 
 _REFRESH, _LOGGED = 0.3, 20.0
 
@@ -29,6 +30,7 @@ class Status:
 
     Examples
     --------
+    >>> from priorshift.reproduce.runner import Standing
     >>> status = Status(stream=sys.stdout)
     >>> status.show(Standing(done=3, ready=1, total=10, left=70.0, now="mnist squ atlas"))
     4 of 10 runs (1 found ready), about 1:10 left: mnist squ atlas
@@ -57,7 +59,7 @@ class Status:
         if not self._in_place:
             print(line, file=self._stream, flush=True)
             return
-        line = line[: shutil.get_terminal_size().columns - 1]
+        line = line[: terminal_size(self._stream)[0] - 1]
         self._stream.write("\r" + line.ljust(self._width))
         self._stream.flush()
         self._width = len(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from priorshift.errors import PriorshiftError
+from priorshift.report.output import write_whole
 from priorshift.typing import FloatArray
 
 # Colours of Okabe and Ito, safe for the colour blind; the dashes tell the lines apart without them.
@@ -106,13 +108,9 @@ def save_stream_picture(picture: StreamPicture, path: str | os.PathLike[str]) ->
     figure.suptitle(picture.title, fontsize=13)
     _draw_errors(top, picture)
     _draw_shares(bottom, picture)
-    part = f"{os.fspath(path)}.{os.getpid()}.part"
-    try:
-        figure.savefig(part, format="png")
-        os.replace(part, path)
-    finally:
-        if os.path.exists(part):
-            os.remove(part)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    write_whole(path, buffer.getvalue())
 
 
 def _draw_errors(axes: Any, picture: StreamPicture) -> None:

@@ -37,7 +37,7 @@ def check_writable(path: str, option: str) -> None:
         raise _refusal(option, path, reason) from error
 
 
-def write_whole(path: str, text: str) -> None:
+def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write a file; an old one stays until the new one is whole.
 
     Examples
@@ -49,14 +49,15 @@ def write_whole(path: str, text: str) -> None:
     'hello'
     """
     target = Path(path)
+    data = content.encode("utf-8") if isinstance(content, str) else content
     if _is_special(target):
         # A pipe or device has no old content to keep, and must not be replaced by a file.
-        target.write_text(text, encoding="utf-8")
+        target.write_bytes(data)
         return
     part = _beside(target, "part")
     try:
-        with part.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with part.open("wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         part.replace(target.resolve())

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 from priorshift.errors import InputError
-from priorshift.report.drawings.save import write_whole
+from priorshift.report.output import write_whole
 from priorshift.report.page_blocks import Block
 from priorshift.report.page_style import STYLE
 
@@ -144,5 +144,5 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
     '<!DOCTYPE html>'
     """
     target = Path(path)
-    write_whole(target, page_html(page).encode("utf-8"))
+    write_whole(target, page_html(page))
     return target

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from priorshift import __version__
-from priorshift.reproduce.kept import versions
-from priorshift.store import code_digest
+from priorshift.store import code_digest, package_versions
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,6 @@ class Background:
             ("priorshift", __version__),
             ("code", code_digest()[:16]),
             ("Python", platform.python_version()),
-            *versions().items(),
+            *package_versions().items(),
             ("machine", f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"),
         ]

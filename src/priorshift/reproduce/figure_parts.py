@@ -23,6 +23,7 @@ from priorshift.report.drawings import (
     paper_shifts,
 )
 from priorshift.report.tables import learner_label
+from priorshift.reproduce import worlds
 from priorshift.reproduce.claim import Claim
 from priorshift.reproduce.parts import Drawing, Part, Results, by_seed
 from priorshift.reproduce.plan import Experiment, StreamRun
@@ -225,8 +226,6 @@ def _name(run: StreamRun) -> str:
 
 
 def _rounds(run: StreamRun) -> int:
-    from priorshift.reproduce import worlds
-
     return len(worlds.stream(run))
 
 

@@ -25,7 +25,7 @@ def write_parts(parts: Sequence[Part], out: Path) -> list[Path]:
             folder = _made(out / "tables")
             for ending, write in GRID_FORMATS.items():
                 path = folder / f"{stem}.{ending}"
-                write_whole(str(path), write(grid).rstrip("\n") + "\n")
+                write_whole(path, write(grid).rstrip("\n") + "\n")
                 written.append(path)
         for drawing in part.drawings:
             written += save_drawing(drawing.figure, _made(out / "figures") / drawing.stem)

@@ -32,7 +32,12 @@ def write_markdown(
             lines += [to_markdown(grid).strip(), ""]
         for drawing in part.drawings:
             alt = escape_markdown(drawing.alt)
-            lines += [f"![{alt}](figures/{drawing.stem}.svg)", "", drawing.caption, ""]
+            lines += [
+                f"![{alt}](figures/{drawing.stem}.svg)",
+                "",
+                escape_markdown(drawing.caption),
+                "",
+            ]
         for words in part.words:
             lines += [escape_markdown(words), ""]
         if part.claims:
@@ -41,7 +46,7 @@ def write_markdown(
     found = differences(experiments, background.quick, background.notes)
     lines += [f"- {escape_markdown(item)}" for item in found]
     path = out / "results.md"
-    write_whole(str(path), "\n".join(lines) + "\n")
+    write_whole(path, "\n".join(lines) + "\n")
     return path
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from priorshift.report.grid import Grid
@@ -57,8 +57,6 @@ def by_seed(runs: Sequence[StreamRun]) -> dict[StreamRun, list[StreamRun]]:
     >>> {len(some) for some in by_seed(runs).values()}
     {3}
     """
-    from dataclasses import replace
-
     groups: dict[StreamRun, list[StreamRun]] = {}
     for run in sorted(runs, key=lambda run: run.seed):
         groups.setdefault(replace(run, seed=0), []).append(run)

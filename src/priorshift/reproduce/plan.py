@@ -54,7 +54,8 @@ class StreamRun:
     """One learner through one stream.
 
     ``step`` runs the step size of that number in the learner's pool alone; ``every`` keeps each
-    such label of a recorded order. ``track`` asks for "curve" or "weights" beside the error.
+    such label of a recorded order, and ``near`` labels on either side of a round stand for its
+    class mix. ``track`` asks for "curve" or "weights" beside the error.
 
     Examples
     --------
@@ -75,6 +76,7 @@ class StreamRun:
     sketch: str | None = None
     step: int | None = None
     every: int | None = None
+    near: int | None = None
     meta_rate: str | None = None
     track: tuple[str, ...] = ()
 
@@ -95,6 +97,8 @@ class StreamRun:
 class Experiment:
     """A table or a figure: its title, and the runs behind it by their role.
 
+    A small one shows that everything works, and proves nothing.
+
     Examples
     --------
     >>> table = plan("table1", quick=True, seeds=1)
@@ -105,6 +109,7 @@ class Experiment:
     name: str
     title: str
     runs: Mapping[str, tuple[StreamRun, ...]]
+    small: bool = False
 
 
 def plan(name: str, *, quick: bool, seeds: int) -> Experiment:
@@ -127,7 +132,7 @@ def plan(name: str, *, quick: bool, seeds: int) -> Experiment:
                 run = _run(fields, seed, quick)
                 runs.setdefault(role, {})[run] = None
     found = {role: tuple(some) for role, some in runs.items()}
-    return Experiment(name, declaration["title"], found)
+    return Experiment(name, declaration["title"], found, small=quick)
 
 
 def _made_quick(block: Mapping[str, Any]) -> dict[str, Any]:

@@ -362,7 +362,7 @@ def perform(settings: dict[str, Any], progress: Progress | None = None) -> dict[
     Examples
     --------
     >>> sorted(perform({"kind": "lemma2", "rows": 300, "repeats": 2, "seed": 0}))[:2]
-    ['bound', 'prior_errors']
+    ['bound', 'largest_errors']
     """
     rest = {name: value for name, value in settings.items() if name != "kind"}
     kind = settings.get("kind")

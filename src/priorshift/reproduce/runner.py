@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +23,17 @@ from priorshift.reproduce.tasks import Task
 from priorshift.store import Store
 
 _POLL = 0.5
+_MOST_WORKERS = 61 if sys.platform == "win32" else 1024  # what Windows can wait for
+
+
+class TaskError(RuntimeError):
+    """A task failed for a reason that is not the user's.
+
+    Examples
+    --------
+    >>> issubclass(TaskError, ValueError)
+    False
+    """
 
 
 class Standing(NamedTuple):
@@ -53,6 +65,11 @@ class Runner:
     timed : callable, optional
         Called with a task and its seconds when it is done.
 
+    Attributes
+    ----------
+    warnings : list of str
+        What the offline stages warned of.
+
     Examples
     --------
     >>> import tempfile
@@ -74,7 +91,8 @@ class Runner:
         timed: Callable[[Task, float], None] | None = None,
     ) -> None:
         self._store = store
-        self.jobs = usable_cores() if jobs == 0 else jobs
+        self.jobs = min(usable_cores() if jobs == 0 else jobs, _MOST_WORKERS)
+        self.warnings: list[str] = []
         self._tell = tell or (lambda standing: None)
         self._timed = timed or (lambda task, seconds: None)
 
@@ -85,11 +103,15 @@ class Runner:
         missing = [task for task in wanted if found[task] is None]
         if missing:
             board = _Board(missing, len(wanted), self.jobs, self._tell)
-            _compile_kernels(lambda: board.show("compiling the kernels, once on this machine"))
+            _compile_kernels(
+                lambda: board.show("compiling the kernels, once on this machine"),
+                implicit=any("atlas-ada" in task.kin for task in missing),
+            )
             for group in _by_data(missing):
                 board.begin_group(group)
                 for task, result, seconds in self._done(group, board):
-                    self._store.add(key_of(task), result)
+                    with _named(task):
+                        self._store.add(key_of(task), result)
                     self._timed(task, seconds)
                     board.finish(task, seconds)
                     # What the store gives back, so that new and old results do not differ.
@@ -97,11 +119,8 @@ class Runner:
         return found
 
     def _done(self, group: Sequence[Task], board: _Board) -> Iterator[tuple[Task, Any, float]]:
-        with threadpool_limits(limits=1), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for task in group:
-                with _named(task):
-                    task.prepare()
+        with threadpool_limits(limits=1):
+            self._prepare(group)
             # The longest first: one that is begun last keeps all other cores waiting.
             ordered = sorted(group, key=lambda task: -board.estimate.of(task))
             jobs = min(self.jobs, len(ordered))
@@ -113,6 +132,16 @@ class Runner:
                 with _named(task):
                     result, seconds = _do(task)
                 yield task, result, seconds
+
+    def _prepare(self, group: Sequence[Task]) -> None:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            for task in group:
+                with _named(task):
+                    task.prepare()
+        found = (str(one.message).strip().splitlines() for one in caught)
+        where = group[0].data or "simulated data"
+        self.warnings += dict.fromkeys(f"{where}: {lines[0]}" for lines in found if lines)
 
 
 class _Board:
@@ -150,12 +179,12 @@ def _by_data(tasks: Sequence[Task]) -> list[list[Task]]:
     return list(groups.values())
 
 
-def _compile_kernels(say: Callable[[], None]) -> None:
+def _compile_kernels(say: Callable[[], None], implicit: bool) -> None:
     """Compile once, before several processes would do so each."""
     if compiled.available():
         from priorshift.compiled.warm import warm_up
 
-        warm_up(say, implicit=True)
+        warm_up(say, implicit=implicit)
 
 
 def _do(task: Task) -> tuple[Any, float]:
@@ -201,5 +230,9 @@ def _named(task: Task) -> Iterator[None]:
         raise BrokenProcessPool(
             f"{task.label}: a worker process died, maybe for want of memory; try fewer --jobs"
         ) from error
+    except MemoryError as error:
+        raise MemoryError(f"{task.label}: {error}") from error
     except (ValueError, OSError) as error:
         raise InputError(f"{task.label}: {error}") from error
+    except Exception as error:
+        raise TaskError(f"{task.label}: {type(error).__name__}: {error}") from error

@@ -72,8 +72,9 @@ def learner_of(run: StreamRun, source: Source) -> Learner:
         "order": run.protocol,
         "sketch": run.sketch,
         "meta_rate": run.meta_rate,
-        **paper_settings(worlds.dataset(run.world), "paper", problem=run.world.problem),
     }
+    if run.learner != "rogd":  # whose G is that of the reweighting vector, not of a linear model
+        settings |= paper_settings(worlds.dataset(run.world), "paper", problem=run.world.problem)
     learner: Any = as_learner(run.learner, **settings)
     if run.step is not None:
         pool = learner.pool(source)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from priorshift.reproduce import worlds
+from priorshift.reproduce.known_world import clairvoyant_risks, known_source
 from priorshift.reproduce.plan import StreamRun
 from priorshift.reproduce.regret import perform as measure
 from priorshift.reproduce.task import calibration_of, learner_of, perform
-
-Advance = Callable[[int], None]
 
 # Milliseconds that a round may take, before anything was measured: by learner, on narrow models.
 _GUESSES = {
@@ -167,7 +165,9 @@ class RegretTask:
         return 1e-3 * unit * float(found["rounds"]) * float(found.get("repeats", 1))
 
     def prepare(self) -> None:
-        """There is nothing to share."""
+        """Make the known world and its clairvoyant."""
+        known_source()
+        clairvoyant_risks([0.0])
 
     def do(self) -> dict[str, Any]:
         """Measure."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ from priorshift.reproduce.tasks import RegretTask, StreamTask, Task
 from priorshift.reproduce.worlds import is_here
 from priorshift.store import Store
 
+_PAGE = 100  # columns where there is no terminal
 _PARTS: dict[str, Callable[[Experiment, Results], Part]] = {
     "table1": table_parts.table_1,
     "table2": table_parts.table_2,
@@ -61,6 +63,7 @@ def reproduce(
     jobs: int,
     out: Path,
     tell: Callable[[Standing], None] | None = None,
+    width: int | None = None,
 ) -> Outcome:
     """Run experiments, and write their tables, figures and report into a folder.
 
@@ -78,6 +81,8 @@ def reproduce(
         The folder. ``results.db`` in it holds every result, and is added to.
     tell : callable, optional
         Called with a ``Standing`` now and then.
+    width : int, optional
+        Columns of the terminal that the texts are for.
 
     Examples
     --------
@@ -113,6 +118,12 @@ def reproduce(
         else _PARTS[experiment.name](experiment, streams)
         for experiment in experiments
     ]
+    # What a small run shows is no evidence for or against anything.
+    parts = [
+        replace(part, claims=()) if experiment.small else part
+        for part, experiment in zip(parts, experiments, strict=True)
+    ]
+    notes += dict.fromkeys(runner.warnings)
     files = write_parts(parts, out)
     background = Background(
         command=_command(names, quick, seeds),
@@ -125,7 +136,7 @@ def reproduce(
     )
     files.append(write_markdown(parts, experiments, background, out))
     files.append(write_report(parts, experiments, background, out))
-    texts = [text for part in parts for text in _texts(part)]
+    texts = [text for part in parts for text in _texts(part, width)]
     return Outcome(texts, files, notes)
 
 
@@ -159,9 +170,9 @@ def _with_data(experiments: Sequence[Experiment], seeds: int) -> tuple[list[Expe
     return found, list(dict.fromkeys(notes))
 
 
-def _texts(part: Part) -> list[str]:
-    texts = [to_text(grid) for grid in part.grids.values()]
-    texts += part.words
+def _texts(part: Part, width: int | None) -> list[str]:
+    texts = [to_text(grid, width) for grid in part.grids.values()]
+    texts += [textwrap.fill(words, width or _PAGE) for words in part.words]
     if part.claims:
-        texts.append(f"{part.title}:\n{claims_text(part.claims)}")
+        texts.append(f"{part.title}:\n{claims_text(part.claims, width or _PAGE)}")
     return texts

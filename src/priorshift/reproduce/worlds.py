@@ -18,6 +18,8 @@ from priorshift.shifts import shift_by_name
 from priorshift.source import Source
 from priorshift.streams import Stream
 
+# Labels on either side of a round whose mix stands for the round's, unless a run says otherwise.
+_NEAR = 500
 BUNDLED = ("synthetic", "digits")
 """Data that every installation has."""
 
@@ -97,7 +99,11 @@ def stream(run: StreamRun) -> Stream | RecordedStream:
     """
     if run.world.order is not None:
         return ordered(run.world).stream(
-            run.batch_size, seed=run.seed, every=run.every or 1, rounds=run.rounds
+            run.batch_size,
+            seed=run.seed,
+            every=run.every or 1,
+            near=_NEAR if run.near is None else run.near,
+            rounds=run.rounds,
         )
     data = dataset(run.world)
     assert run.shift is not None, "a world without an order of its own needs a shift"

@@ -7,11 +7,13 @@ import hashlib
 import json
 import math
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from priorshift.compiled import available
 from priorshift.errors import InputTypeError
 from priorshift.typing import AnyArray
 
@@ -114,3 +116,16 @@ def code_digest() -> str:
             found.update(f"{place.as_posix()}\n".encode())
             found.update(hashlib.sha256(path.read_bytes()).digest())
     return found.hexdigest()
+
+
+@cache
+def package_versions() -> dict[str, str]:
+    """Versions of the packages that fit f0 and do the sums.
+
+    Examples
+    --------
+    >>> "numpy" in package_versions()
+    True
+    """
+    names = ("numpy", "scipy", "scikit-learn", *(["numba"] if available() else []))
+    return {name: version(name) for name in names}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from priorshift.report.drawings.style import house_style
+from priorshift.report.output import write_whole
 
 _RESOLUTIONS = (160, 120, 90, 72)  # dots per inch, the first that stays below the limit
 _LIMIT = 300_000
@@ -84,25 +85,6 @@ def save_drawing(figure: Any, stem: str | os.PathLike[str]) -> tuple[Path, Path]
     ['empty.svg', 'empty.png']
     """
     svg, png = (Path(f"{os.fspath(stem)}.{ending}") for ending in ("svg", "png"))
-    write_whole(svg, svg_text(figure).encode("utf-8"))
+    write_whole(svg, svg_text(figure))
     write_whole(png, png_bytes(figure))
     return svg, png
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all; an old one stays until then.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_whole(Path(folder) / "a", b"abc")
-    ...     (Path(folder) / "a").read_bytes()
-    b'abc'
-    """
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(content)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
