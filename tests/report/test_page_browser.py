@@ -8,8 +8,6 @@ import browser
 import page_example
 from priorshift.report.page import page_html, write_page
 
-pytestmark = pytest.mark.skipif(browser.missing() is not None, reason=browser.missing() or "")
-
 
 def test_what_is_missing_is_named(monkeypatch):
     monkeypatch.setattr(browser.shutil, "which", lambda program: None)
@@ -18,6 +16,8 @@ def test_what_is_missing_is_named(monkeypatch):
 
 @pytest.fixture(scope="module")
 def chromium():
+    if browser.missing() is not None:
+        pytest.skip(browser.missing())
     with browser.open_browser() as driver:
         yield driver
 

@@ -8,8 +8,6 @@ from priorshift.paper import TABLE_1, TABLE_2, TABLE_3, TABLE_4
 from priorshift.report.entry import Entry
 from priorshift.reproduce.claim import Tally
 from priorshift.reproduce.claim_formats import (
-    CLAIM_FORMATS,
-    claims_html,
     claims_markdown,
     claims_text,
 )
@@ -199,9 +197,3 @@ def test_formats():
     assert max(map(len, text.splitlines())) <= 60
     markdown = claims_markdown(claims)
     assert r"| a \| b \< c | yes | 1 \& 2 |" in markdown
-    html = claims_html(claims)
-    assert (
-        '<tr class="holds"><th scope="row">a | b &lt; c</th><td>yes</td><td>1 &amp; 2</td>' in html
-    )
-    assert '<tr class="fails"><th scope="row">d</th><td>no</td>' in html
-    assert list(CLAIM_FORMATS) == ["txt", "md", "html"]

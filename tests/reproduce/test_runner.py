@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ class Square:
     marks: Path = field(compare=False)
     kin: str = "square"
     data: None = None
+    after: Store | None = field(default=None, compare=False)
 
     @property
     def label(self) -> str:
@@ -43,6 +45,10 @@ class Square:
         with (self.marks / str(self.number)).open("a") as file:
             file.write("x")
         if self.number < 0:
+            # Not before another has reported: workers are ended at the first failure.
+            deadline = time.monotonic() + 30
+            while self.after is not None and not len(self.after) and time.monotonic() < deadline:
+                time.sleep(0.01)
             raise ValueError("negative")
         return {"square": self.number**2}
 
@@ -74,7 +80,7 @@ def test_results_are_kept_and_found_again(tmp_path, marks, jobs):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_failure_names_its_task_and_loses_nothing(tmp_path, marks, jobs):
     store = Store(tmp_path / "a.db")
-    tasks = [Square(2, marks), Square(-1, marks)]
+    tasks = [Square(2, marks), Square(-1, marks, after=store)]
     with pytest.raises(InputError, match=r"square of -1: negative"):
         Runner(store, jobs).results(tasks)
     assert Runner(store, 1).results(tasks[:1])[tasks[0]] == {"square": 4}

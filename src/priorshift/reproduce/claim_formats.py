@@ -1,10 +1,9 @@
-"""Claims for people to read: text, Markdown, HTML."""
+"""Claims for people to read: text and Markdown; the report has its own block for them."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
-from html import escape
+from collections.abc import Sequence
 
 from priorshift.report.grid_markdown import escape_markdown
 from priorshift.reproduce.claim import Claim
@@ -53,43 +52,6 @@ def claims_markdown(claims: Sequence[Claim]) -> str:
     ]
     head = ["| claim | holds | measured |", "|:---|:---|:---|"]
     return f"{_count(claims)}\n\n" + "\n".join([*head, *rows])
-
-
-def claims_html(claims: Sequence[Claim]) -> str:
-    """Write claims as a ``<table>`` of class ``claims``; a row is ``holds`` or ``fails``.
-
-    Examples
-    --------
-    >>> html = claims_html([Claim("ATLAS beats FIX", True, "6 of 6")])
-    >>> html.splitlines()[4]
-    '<tr class="holds"><th scope="row">ATLAS beats FIX</th><td>yes</td><td>6 of 6</td></tr>'
-    """
-    rows = []
-    for claim in claims:
-        kind = "holds" if claim.holds else "fails"
-        head = f'<th scope="row">{escape(claim.text)}</th>'
-        cells = f"<td>{_yes(claim)}</td><td>{escape(claim.detail)}</td>"
-        rows.append(f'<tr class="{kind}">{head}{cells}</tr>')
-    heads = "".join(f'<th scope="col">{name}</th>' for name in ("claim", "holds", "measured"))
-    return "\n".join(
-        [
-            '<table class="claims">',
-            f"<caption>{_count(claims)}</caption>",
-            f"<thead><tr>{heads}</tr></thead>",
-            "<tbody>",
-            *rows,
-            "</tbody>",
-            "</table>",
-        ]
-    )
-
-
-CLAIM_FORMATS: dict[str, Callable[[Sequence[Claim]], str]] = {
-    "txt": claims_text,
-    "md": claims_markdown,
-    "html": claims_html,
-}
-"""Ending of the file, then what writes it."""
 
 
 def _count(claims: Sequence[Claim]) -> str:

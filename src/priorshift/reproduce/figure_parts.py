@@ -214,7 +214,14 @@ def skyline(experiment: Experiment, results: Results) -> Part:
 
 
 def shifts(experiment: Experiment, results: Results) -> Part:
-    """The weight of the second class mix over time."""
+    """The weight of the second class mix over time.
+
+    Examples
+    --------
+    >>> from priorshift.reproduce.plan import plan
+    >>> [drawing.stem for drawing in shifts(plan("fig-shifts", quick=True, seeds=1), {}).drawings]
+    ['fig-shifts']
+    """
     caption = "The weight of the second class mix over 200 rounds; Ber is one random course."
     alt = "Lin rises evenly, Squ jumps between 0 and 1, Sin swings, Ber switches at random."
     drawing = Drawing("fig-shifts", draw_shifts(paper_shifts()), caption, alt)

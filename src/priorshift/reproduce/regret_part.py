@@ -115,6 +115,7 @@ def _lemmas_drawing(first: Mapping[str, Any], second: Mapping[str, Any]) -> Draw
         true=[point["true"] for point in points],
         mean=[point["raw"]["mean"] for point in points],
         std=[point["raw"]["error"] for point in points],
+        bars="standard error",
     )
     risk = second["risk"]
     shrinking = ShrinkingData(

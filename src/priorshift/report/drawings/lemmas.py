@@ -29,6 +29,7 @@ class UnbiasedData:
     mean: ArrayLike
     std: ArrayLike
     quantity: str = "risk"
+    bars: str = "standard deviation"
 
     def __post_init__(self) -> None:
         count = len(table(self.true, "true", None))
@@ -119,7 +120,7 @@ def _draw_unbiased(axes: Any, data: UnbiasedData) -> None:
     std = table(data.std, "std", len(true))
     ends = np.array([min(true.min(), mean.min()), max(true.max(), mean.max())])
     axes.plot(ends, ends, color=GREY, linestyle=(0, (4, 2)), label="equal")
-    label = "estimates: mean ± std"
+    label = f"estimates: mean ± {data.bars}"
     axes.errorbar(true, mean, std, linestyle="none", marker="o", label=label, **_BARS)
     axes.set_xlabel(f"true {data.quantity}")
     axes.set_ylabel(f"estimated {data.quantity}")
