@@ -26,7 +26,8 @@ _DESCRIPTION = """\
 Run the paper's experiments again, with the clairvoyant and this library's own learners beside
 them, and write tables (text, Markdown, LaTeX, HTML, CSV), figures (SVG, PNG) and one report.html.
 Results are kept in DIR/results.db as soon as they are measured: a run that was stopped or killed
-goes on where it was, and more seeds or experiments add to it.
+goes on where it was, and more seeds or experiments add to it. The report shows what was asked for
+last.
 """
 _EPILOG = """\
 Real data are read from the folder that the environment variable PRIORSHIFT_DATA names; what is not
@@ -60,9 +61,8 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "what",
         nargs="*",
-        default=["all"],
         metavar="WHAT",
-        help=f"all, or some of {', '.join(EXPERIMENTS)}",
+        help=f"all, which is also what no word means, or some of {', '.join(EXPERIMENTS)}",
     )
     parser.add_argument(
         "--quick", action="store_true", help="few rounds, synthetic data and digits only"
@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> None:
     ...     main(["reproduce", "fig-shifts", "--quick", "--quiet", "--out", folder])
     0
     """
-    names = chosen(options.what)
+    names = chosen(options.what or ["all"])
     need_matplotlib()
     from priorshift.reproduce.whole import reproduce  # it imports everything there is
 
@@ -117,6 +117,10 @@ def run(options: argparse.Namespace) -> None:
             tell=status.show,
             width=shutil.get_terminal_size().columns if sys.stdout.isatty() else None,
         )
+    except KeyboardInterrupt:
+        status.clear()
+        print(f"priorshift: what was measured is in {out}; start again to go on", file=sys.stderr)
+        raise
     finally:
         status.clear()
     warn(outcome.notes)  # data that were swapped are never passed over in silence
@@ -148,6 +152,8 @@ def chosen(words: list[str]) -> list[str]:
 
 def _folder(path: str) -> Path:
     out = Path(path)
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out {path}: is a file; give the name of a folder")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

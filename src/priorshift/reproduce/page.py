@@ -17,7 +17,7 @@ from priorshift.report.page_blocks import (
     Text,
 )
 from priorshift.reproduce.background import Background
-from priorshift.reproduce.differences import differences
+from priorshift.reproduce.differences import QUICK, differences
 from priorshift.reproduce.parts import Part
 from priorshift.reproduce.plan import Experiment
 
@@ -49,7 +49,8 @@ def write_report(
         ),
         Section("Settings", "settings", _settings(experiments, background)),
     ]
-    return write_page(Page("The paper, run again", _LEAD, sections), out / "report.html")
+    lead = f"{QUICK} {_LEAD}" if background.quick else _LEAD
+    return write_page(Page("The paper, run again", lead, sections), out / "report.html")
 
 
 def _overview(parts: Sequence[Part]) -> Section:

@@ -23,6 +23,7 @@ _ONLY = {"sketch": _LINEAR, "hint": ("atlas-ada",), "period": ("atlas-ada",)}
 _DEFAULTS: dict[str, Any] = {"role": "cell", "shift": None, "track": (), "seeds": 10**6}
 # Longer lists are cut to their ends and middle.
 _QUICK_LIST = 3
+_SMALL = " (small)"
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,8 @@ def plan(name: str, *, quick: bool, seeds: int) -> Experiment:
                 run = _run(fields, seed, quick)
                 runs.setdefault(role, {})[run] = None
     found = {role: tuple(some) for role, some in runs.items()}
-    return Experiment(name, declaration["title"], found, small=quick)
+    title = declaration["title"] + (_SMALL if quick else "")
+    return Experiment(name, title, found, small=quick)
 
 
 def _made_quick(block: Mapping[str, Any]) -> dict[str, Any]:

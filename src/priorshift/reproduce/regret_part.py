@@ -29,13 +29,13 @@ _LEARNERS = {
     "atlas-ada-theory": "ATLAS-ADA (theory)",
 }
 _REGIMES = {
-    ("lin", "constant"): "One slow drift, V_T constant",
-    ("squ", "constant"): "Three switches, V_T constant",
-    ("squ", "sqrt"): "Square shift, V_T like √T",
-    ("ber", "sqrt"): "Random switches, V_T like √T",
+    ("lin", "constant"): "One slow drift, $V_T$ constant",
+    ("squ", "constant"): "Three switches, $V_T$ constant",
+    ("squ", "sqrt"): "Square shift, $V_T$ like √T",
+    ("ber", "sqrt"): "Random switches, $V_T$ like √T",
 }
 _DRAWN_BATCH = 10
-_NAMED = {"constant": "T^(2/3)", "sqrt": "T^(5/6)"}
+_NAMED = {"constant": "$T^{2/3}$", "sqrt": "$T^{5/6}$"}
 
 
 def tasks(*, quick: bool, seeds: int) -> list[RegretTask]:
@@ -86,7 +86,7 @@ def _regret_drawing(series: Sequence[Mapping[str, Any]]) -> Drawing:
         "fitted power laws, grey the rate of Theorem 2, dotted lines the theorems' bounds."
     )
     slopes = ", ".join(
-        f"{one.name} {one.exponent:.2f} ({panel.title})"
+        f"{one.name} {one.exponent:.2f} ({panel.title.replace('$', '')})"
         for panel in panels
         for one in panel.series
         if one.exponent is not None

@@ -21,6 +21,7 @@ _GUESSES = {
 _WIDE_ATLAS_ADA, _EXACT = 1.8, 4.0
 _REGRET_GUESSES = {"uogd": 0.05, "atlas": 0.12, "atlas-ada": 1.5}
 _LEMMA_SECONDS = 0.3
+_START = 0.1  # seconds before the first round
 
 
 class Task(Protocol):
@@ -99,7 +100,7 @@ class StreamTask:
         if run.learner == "atlas-ada":
             unit = unit if run.world.data == "synthetic" else _WIDE_ATLAS_ADA
             unit *= _EXACT if run.sketch is None else 1.0
-        return 1e-3 * run.rounds * unit
+        return _START + 1e-3 * run.rounds * unit
 
     def prepare(self) -> None:
         """Load the data, run the offline stage, calibrate f0 as the learner asks for."""
@@ -162,7 +163,7 @@ class RegretTask:
         if not known:
             return _LEMMA_SECONDS
         unit = _REGRET_GUESSES[max(known, key=len)]
-        return 1e-3 * unit * float(found["rounds"]) * float(found.get("repeats", 1))
+        return _START + 1e-3 * unit * float(found["rounds"]) * float(found.get("repeats", 1))
 
     def prepare(self) -> None:
         """Make the known world and its clairvoyant."""

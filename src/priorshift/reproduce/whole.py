@@ -110,6 +110,8 @@ def reproduce(
         lambda task, seconds: times.add(work[task], task.label, seconds),
     )
     results = runner.results(work)
+    if tell is not None:
+        tell(Standing(0, len(work), len(work), 0.0, "drawing tables and figures"))
     streams: Results = {t.run: r for t, r in results.items() if isinstance(t, StreamTask)}
     regrets = {t: r for t, r in results.items() if isinstance(t, RegretTask)}
     parts = [
@@ -172,6 +174,8 @@ def _with_data(experiments: Sequence[Experiment], seeds: int) -> tuple[list[Expe
 
 def _texts(part: Part, width: int | None) -> list[str]:
     texts = [to_text(grid, width) for grid in part.grids.values()]
+    if part.words and not part.grids:
+        texts.append(f"{part.title}:")
     texts += [textwrap.fill(words, width or _PAGE) for words in part.words]
     if part.claims:
         texts.append(f"{part.title}:\n{claims_text(part.claims, width or _PAGE)}")
