@@ -120,9 +120,9 @@ def shl(experiment: Experiment, results: Results) -> Part:
     listed = ", ".join(f"{name} {error:.2f}" for name, error in errors.items())
     caption = (
         f"Above: average error so far on the labels of {first.world.data} in their order, "
-        f"{rounds:,} rounds of {first.batch_size}. Below: ATLAS-ADA's weights in the last round for samplings "
-        f"of the same labels at different frequencies (at most {drifts[0][0].rounds:,} rounds of "
-        f"{drifts[0][0].batch_size})."
+        f"{rounds:,} rounds of {first.batch_size}. Below: ATLAS-ADA's weights in the last round "
+        "for samplings of the same labels at different frequencies (at most "
+        f"{drifts[0][0].rounds:,} rounds of {drifts[0][0].batch_size})."
     )
     drawing = Drawing("fig-shl", figure, caption, f"Average errors in %: {listed}.")
     words = [f"Average error in % over all rounds and seeds: {listed}."]
@@ -207,8 +207,8 @@ def skyline(experiment: Experiment, results: Results) -> Part:
     run = whole[every[0]][0]
     caption = (
         f"Labels of {run.world.data} sampled at different frequencies, at most {run.rounds:,} "
-        f"rounds of {run.batch_size}: average error of base learners with one step size each, and of "
-        "ATLAS-ADA (hint OKM), which has them all."
+        f"rounds of {run.batch_size}: average error of base learners with one step size each, and "
+        "of ATLAS-ADA (hint OKM), which has them all."
     )
     drawing = Drawing("fig-skyline", figure, caption, f"{claim.text}: {claim.detail}.")
     return Part(experiment.name, experiment.title, (), {}, (drawing,), (claim,))
