@@ -44,7 +44,7 @@ table2: $(STAMP)  ## the paper's Table 2: the hints of ATLAS-ADA, small and larg
 beyond: $(STAMP)  ## what goes beyond the paper, with verdicts; results are kept in beyond.db
 	$(BIN)/python -m benchmarks.beyond --store beyond.db
 
-reproduce: $(STAMP)  ## the paper's tables and figures in full, and a report; an hour or two with the real data
+reproduce: $(STAMP)  ## the paper's tables and figures in full, and a report; about an hour on 2 cores
 	$(BIN)/priorshift reproduce all
 
 clean:  ## remove .venv and everything else that was built
