@@ -36,7 +36,8 @@ nav li { padding: 0.2rem 0; }
 .wide { overflow-x: auto; margin: 0 0 1rem; max-width: 100%; }
 table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding-bottom: 0.5rem; font-weight: 600; }
-caption .about { font-weight: 400; color: var(--soft); }
+caption .about { font-weight: 400; color: var(--soft); white-space: normal; }
+caption .about { display: block; max-width: min(44rem, calc(100vw - 3rem)); }
 th, td { padding: 0.3rem 0.65rem; text-align: right; vertical-align: top; white-space: nowrap; }
 th[scope="row"], thead tr:first-child th:first-child {
   text-align: left; position: sticky; left: 0; background: var(--paper);
