@@ -10,6 +10,9 @@ from priorshift.report.page import page_html, write_page
 
 
 def test_what_is_missing_is_named(monkeypatch):
+    monkeypatch.setattr(browser.importlib.util, "find_spec", lambda name: None)
+    assert "selenium is not installed" in browser.missing()
+    monkeypatch.setattr(browser.importlib.util, "find_spec", lambda name: object())
     monkeypatch.setattr(browser.shutil, "which", lambda program: None)
     assert "no chromium here: apt-get install" in browser.missing()
 
