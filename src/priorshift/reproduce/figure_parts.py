@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,11 @@ from priorshift.report.drawings import (
 from priorshift.report.tables import learner_label
 from priorshift.reproduce import worlds
 from priorshift.reproduce.claim import Claim
+from priorshift.reproduce.names import paper_name
 from priorshift.reproduce.parts import Drawing, Part, Results, by_seed
 from priorshift.reproduce.plan import Experiment, StreamRun
 from priorshift.shifts import Square
 
-_SHIFTS = {"lin": "Lin", "squ": "Squ", "sin": "Sin", "ber": "Ber"}
 # A misspecified buffer is safe if it costs no more than this over ATLAS, in points.
 _SAFE = 0.3
 # ATLAS-ADA follows the best base learner if it is no further behind than this, in points.
@@ -40,14 +40,11 @@ def weights(experiment: Experiment, results: Results) -> Part:
     """Meta weights over time: small steps for slow drift, large ones for fast."""
     runs = experiment.runs["cell"]
     steps = results[runs[0]]["steps"]
-    layers = {_SHIFTS[str(run.shift)]: results[run]["weights"] for run in runs}
+    layers = {paper_name(str(run.shift)): results[run]["weights"] for run in runs}
     figure = draw_weights(WeightsData(steps, layers, runs[0].rounds))
-    means = {
-        str(run.shift): float(np.exp(np.log(steps) @ np.asarray(results[run]["final_weights"])))
-        for run in runs
-    }
+    means = {str(run.shift): _mean_step(results[run]) for run in runs}
     slow, fast = means["lin"], min(means[name] for name in ("squ", "sin", "ber"))
-    detail = ", ".join(f"{_SHIFTS[name]} {mean:.2g}" for name, mean in means.items())
+    detail = ", ".join(f"{paper_name(name)} {mean:.2g}" for name, mean in means.items())
     claim = Claim(
         "In the last round ATLAS trusts smaller step sizes under Lin than under Squ, Sin and Ber",
         slow < fast,
@@ -160,10 +157,7 @@ def _shl_claims(
     means = [
         (
             _drift(some, results),
-            statistics.fmean(
-                float(np.exp(np.log(results[r]["steps"]) @ np.asarray(results[r]["final_weights"])))
-                for r in some
-            ),
+            statistics.fmean(_mean_step(results[r]) for r in some),
         )
         for _, some in drifts
     ]
@@ -239,6 +233,11 @@ def _rounds(run: StreamRun) -> int:
 
 def _drift(runs: Sequence[StreamRun], results: Results) -> float:
     return statistics.fmean(float(results[run]["variation"]) for run in runs)
+
+
+def _mean_step(result: Mapping[str, Any]) -> float:
+    """Geometric mean of the step sizes by their weights in the last round."""
+    return float(np.exp(np.log(result["steps"]) @ np.asarray(result["final_weights"])))
 
 
 def _mean_std(runs: Sequence[StreamRun], results: Any) -> tuple[float, float]:

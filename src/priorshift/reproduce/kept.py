@@ -67,7 +67,7 @@ class Times:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     times = Times(Path(folder) / "times.jsonl")
     ...     times.add("table1", "squ atlas", 2.5)
-    ...     times.total("table1")
+    ...     times.total()
     2.5
     """
 
@@ -80,8 +80,8 @@ class Times:
         with self._path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
-    def total(self, experiment: str | None = None) -> float:
-        """Sum of seconds, of one experiment or of all."""
+    def total(self) -> float:
+        """Sum of all seconds."""
         if not self._path.exists():
             return 0.0
         found = 0.0
@@ -90,6 +90,5 @@ class Times:
                 entry = json.loads(line)
             except json.JSONDecodeError:
                 continue  # the line that a killed run was writing
-            if experiment in (None, entry["experiment"]):
-                found += float(entry["seconds"])
+            found += float(entry["seconds"])
         return found

@@ -15,11 +15,6 @@ from priorshift.reproduce.parts import Part, Results, by_seed
 from priorshift.reproduce.plan import Experiment, StreamRun
 
 _ORACLE = "oracle"
-_LABELS = {
-    "tracker": "TRACKER",
-    "auto": "AUTO",
-    _ORACLE: "oracle",
-}
 _ORACLE_WORDS = "The oracle knows every round's class mix and the densities."
 
 
@@ -44,8 +39,8 @@ def table_1(experiment: Experiment, results: Results) -> Part:
         experiment,
         f"All learners predict first. AUTO and TRACKER are this library's. {_ORACLE_WORDS}",
     )
-    grid = learner_table(cells, title=experiment.title, caption=caption, labels=_LABELS)
-    claims = () if experiment.small else learner_claims(cells, labels=_LABELS)
+    grid = learner_table(cells, title=experiment.title, caption=caption)
+    claims = () if experiment.small else learner_claims(cells)
     return Part(experiment.name, experiment.title, (), {experiment.name: grid}, claims=claims)
 
 
@@ -72,13 +67,13 @@ def table_2(experiment: Experiment, results: Results) -> Part:
         "None is ATLAS, which predicts first; all others adapt first. AUTO is this library's. "
         f"{_ORACLE_WORDS}",
     )
-    grid = hint_table(cells, title=experiment.title, caption=caption, labels=_LABELS)
+    grid = hint_table(cells, title=experiment.title, caption=caption)
     return Part(
         experiment.name,
         experiment.title,
         _sketch_words(experiment, results),
         {experiment.name: grid},
-        claims=() if experiment.small else hint_claims(cells, labels=_LABELS),
+        claims=() if experiment.small else hint_claims(cells),
     )
 
 
@@ -109,12 +104,10 @@ def benchmark(experiment: Experiment, results: Results) -> Part:
         "the paper's (see what differs), so errors differ and the order of the learners is what to "
         "compare.",
     )
-    grid = benchmark_table(
-        cells, table=number, title=experiment.title, caption=caption, labels=_LABELS
-    )
+    grid = benchmark_table(cells, table=number, title=experiment.title, caption=caption)
     claims: Sequence[Claim] = ()
     if not experiment.small:
-        claims = benchmark_claims(cells, labels=_LABELS, table=f"Table {number}")
+        claims = benchmark_claims(cells, table=f"Table {number}")
     return Part(
         experiment.name,
         experiment.title,
