@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.figure import Figure
 from benchmarks.rounds import figures
-from priorshift.compiled import available
+from priorshift.risk.compiled import available
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -13,12 +13,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from priorshift.datasets import load_dataset
+from priorshift.datasets.offline import offline_stage
 from priorshift.datasets.synthetic import SyntheticProblem
-from priorshift.evaluate import evaluate
 from priorshift.learners import ATLAS, UOGD, AtlasAda
-from priorshift.offline import offline_stage
-from priorshift.shifts import shift_by_name
-from priorshift.streams import Stream
+from priorshift.simulation.evaluate import evaluate
+from priorshift.simulation.shifts import shift_by_name
+from priorshift.simulation.streams import Stream
 
 KINDS: dict[str, Any] = {"uogd": UOGD, "atlas": ATLAS, "atlas-ada okm": AtlasAda}
 

@@ -19,14 +19,14 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from priorshift.datasets import Dataset, load_dataset
-from priorshift.evaluate import evaluate
 from priorshift.learners import as_learner
+from priorshift.learners.auto.correction import correction
 from priorshift.learners.base import own_calibration
-from priorshift.learners.correction import correction
-from priorshift.model import ProbabilityModel, log_probabilities
-from priorshift.shifts import shift_by_name
+from priorshift.simulation.evaluate import evaluate
+from priorshift.simulation.shifts import shift_by_name
+from priorshift.simulation.streams import PoolWorld, Stream
 from priorshift.source import Source, build_source
-from priorshift.streams import PoolWorld, Stream
+from priorshift.source.model import ProbabilityModel, log_probabilities
 
 _ROWS, _COMPONENTS = 1500, 64
 

@@ -20,14 +20,14 @@ from priorshift.calibration import CALIBRATIONS, Auto
 from priorshift.calibration.base import row_losses
 from priorshift.datasets import Dataset, load_dataset, reduced
 from priorshift.datasets.named import ORIGINS
+from priorshift.datasets.offline import offline_stage
 from priorshift.errors import FileFormatError
-from priorshift.evaluate import evaluate
+from priorshift.experiments.report.tables import text_table
 from priorshift.learners import FIX
-from priorshift.offline import offline_stage
-from priorshift.report.tables import text_table
-from priorshift.shifts import shift_by_name
+from priorshift.simulation.evaluate import evaluate
+from priorshift.simulation.shifts import shift_by_name
+from priorshift.simulation.streams import Stream
 from priorshift.source import Source
-from priorshift.streams import Stream
 
 NAMES = ("digits", *ORIGINS)
 SHIFTS = ("lin", "squ", "sin", "ber")

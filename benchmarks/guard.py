@@ -19,12 +19,12 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from priorshift.datasets.digits import digits_split
-from priorshift.guard import Guard
-from priorshift.guard.blocks import BLOCK_ROWS, judge, log_share
-from priorshift.guard.guard import regions_of
-from priorshift.guard.regions import Regions
-from priorshift.model import LinearModel
+from priorshift.monitoring.guard import Guard
+from priorshift.monitoring.guard.blocks import BLOCK_ROWS, judge, log_share
+from priorshift.monitoring.guard.guard import regions_of
+from priorshift.monitoring.guard.regions import Regions
 from priorshift.source import Batch, Source, build_source
+from priorshift.source.model import LinearModel
 
 ALPHA = 0.01
 POOL = 60_000

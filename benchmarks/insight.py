@@ -16,17 +16,17 @@ from threadpoolctl import threadpool_limits
 from priorshift.datasets import Dataset, load_dataset
 from priorshift.datasets.digits import digits_dataset
 from priorshift.datasets.named import ORIGINS, data_folder
-from priorshift.insight import (
+from priorshift.monitoring import (
     effective_size,
     estimate_accuracy,
     estimate_mix,
     mix_interval,
     prior_interval,
 )
-from priorshift.insight.accuracy import reweighted
-from priorshift.model import LinearModel, ProbabilityModel, log_probabilities
+from priorshift.monitoring.accuracy import reweighted
+from priorshift.simulation.streams import PoolWorld, World
 from priorshift.source import Source, build_source
-from priorshift.streams import PoolWorld, World
+from priorshift.source.model import LinearModel, ProbabilityModel, log_probabilities
 
 LEVELS = (0.8, 0.9, 0.95)
 TRAIN, HOLD_OUT = 3000, 6000

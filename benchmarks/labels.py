@@ -18,12 +18,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from priorshift.datasets import Dataset, load_dataset
+from priorshift.datasets.offline import offline_stage, paper_settings
 from priorshift.learners import as_learner
-from priorshift.learners.late import merged, remembered_batch
-from priorshift.offline import offline_stage, paper_settings
-from priorshift.shifts import shift_by_name
+from priorshift.learners.trackers.late import merged, remembered_batch
+from priorshift.simulation.shifts import shift_by_name
+from priorshift.simulation.streams import GaussianWorld, Stream
 from priorshift.source import Batch, Source
-from priorshift.streams import GaussianWorld, Stream
 
 SHIFTS = ("lin", "squ", "sin", "ber")
 SHARES = (0.01, 0.05, 0.2, 1.0)

@@ -18,8 +18,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from priorshift.datasets import PatchFeatures, digits_split, load_dataset, reduced
-from priorshift.report.tables import text_table
+from priorshift.datasets import digits_split, load_dataset, reduced
+from priorshift.experiments.convert.patches import PatchFeatures
+from priorshift.experiments.report.tables import text_table
 
 Rows = tuple[np.ndarray, np.ndarray]
 

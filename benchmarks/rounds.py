@@ -12,8 +12,8 @@ from benchmarks.speed import implicit_figures, loop_figure, sketch_figures, swee
 from benchmarks.timing import compare
 from benchmarks.trackers import tracker_rounds
 from priorshift.learners import ATLAS, UOGD
-from priorshift.model import LinearModel
 from priorshift.source import Batch, Source, build_source
+from priorshift.source.model import LinearModel
 
 
 def problem(rows: int, width: int, n_classes: int, seed: int = 0) -> tuple[Source, Batch]:

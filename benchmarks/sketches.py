@@ -21,13 +21,13 @@ from threadpoolctl import threadpool_limits
 from benchmarks.rounds import problem
 from benchmarks.timing import compare
 from priorshift.datasets import Dataset, load_dataset
-from priorshift.evaluate import evaluate
+from priorshift.datasets.offline import offline_stage, paper_settings
 from priorshift.learners import ATLAS, UOGD, as_learner
-from priorshift.offline import offline_stage, paper_settings
 from priorshift.risk import Blocks, Coreset, Herding, RiskData, Softmax, sketch_error
-from priorshift.shifts import shift_by_name
+from priorshift.simulation.evaluate import evaluate
+from priorshift.simulation.shifts import shift_by_name
+from priorshift.simulation.streams import Stream
 from priorshift.source import Batch, Source
-from priorshift.streams import Stream
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ import numpy as np
 from benchmarks.figure import Figure
 from benchmarks.timing import Ratio, compare
 from priorshift.datasets import load_dataset
-from priorshift.evaluate import evaluate
+from priorshift.datasets.offline import offline_stage
 from priorshift.learners import ATLAS, UOGD, AtlasAda
-from priorshift.learners.walk import can_walk, walk
-from priorshift.offline import offline_stage
+from priorshift.learners.linear.walk import can_walk, walk
 from priorshift.risk import Blocks, ImplicitSolver
-from priorshift.shifts import shift_by_name
+from priorshift.simulation.evaluate import evaluate
+from priorshift.simulation.shifts import shift_by_name
+from priorshift.simulation.streams import GaussianWorld, Stream
 from priorshift.source import Batch, Source
-from priorshift.streams import GaussianWorld, Stream
 
 _POOL = tuple(0.025 * 2.0**i for i in range(12))
 

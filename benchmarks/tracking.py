@@ -14,12 +14,12 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from priorshift.datasets import Dataset, load_dataset
-from priorshift.evaluate import evaluate
+from priorshift.experiments.paper.tables import TABLE_2
 from priorshift.learners import as_learner
-from priorshift.paper.tables import TABLE_2
-from priorshift.shifts import shift_by_name
+from priorshift.simulation.evaluate import evaluate
+from priorshift.simulation.shifts import shift_by_name
+from priorshift.simulation.streams import Stream
 from priorshift.source import Source, build_source
-from priorshift.streams import Stream
 
 SHIFTS = ("lin", "squ", "sin", "ber")
 

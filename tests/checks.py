@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from priorshift.hints import HINTS
 from priorshift.learners import LEARNERS
+from priorshift.learners.linear.hints import HINTS
 from priorshift.risk import Blocks
+from priorshift.saving import Saved, load_parts, save_parts
 from priorshift.source import Batch
-from priorshift.state import Saved, load_parts, save_parts
 
 
 def every_learner(sketched: bool = False) -> list[Any]:

@@ -14,10 +14,10 @@ from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 
 from priorshift.datasets import load_dataset
-from priorshift.model import LinearModel
-from priorshift.offline import offline_stage
+from priorshift.datasets.offline import offline_stage
+from priorshift.simulation.streams import GaussianWorld, Stream
 from priorshift.source import build_source
-from priorshift.streams import GaussianWorld, Stream
+from priorshift.source.model import LinearModel
 
 # The same examples in every run, so that a failure is the change's; look for new ones now and then
 # with PRIORSHIFT_EXAMPLES=random.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from priorshift.report import drawings
+from priorshift.experiments.report import drawings
 
 STEPS = 0.002 * 2.0 ** np.arange(8)
 LEARNERS = ("FIX", "FTH", "FTFWH", "ROGD", "UOGD", "ATLAS", "ATLAS-ADA", "TRACKER", "AUTO")

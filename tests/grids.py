@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from priorshift.paper import Cell
-from priorshift.report.entry import Entry, Mark
-from priorshift.report.grid import Column, ColumnGroup, Grid, GridCell, GridRow
+from priorshift.experiments.paper import Cell
+from priorshift.experiments.report.entry import Entry, Mark
+from priorshift.experiments.report.grid import Column, ColumnGroup, Grid, GridCell, GridRow
 
 NASTY = r"a_b & 50% $x$ #1 {y} ~z^2 \n [*] <i> | `c` ± • ≈"
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 from functools import cache
 
 from drawing_examples import all_figures
-from priorshift.report.drawings import svg_text
-from priorshift.report.page import Page, Section
-from priorshift.report.page_blocks import Claims, FigureBlock, KeyValues, TableBlock, Text
+from priorshift.experiments.report.drawings import svg_text
+from priorshift.experiments.report.page import Page, Section
+from priorshift.experiments.report.page_blocks import (
+    Claims,
+    FigureBlock,
+    KeyValues,
+    TableBlock,
+    Text,
+)
 
 SHIFTS = ("Lin", "Squ", "Sin", "Ber")
 DATA = ("ArXiv", "EuroSAT", "MNIST", "Fashion", "CIFAR10", "CINIC10")

@@ -14,8 +14,8 @@ from benchmarks.beyond.runs import Desk, Problem, Run, share
 from benchmarks.beyond.verdicts import above, below, counted
 
 from priorshift.datasets import load_dataset
-from priorshift.offline import offline_stage
-from priorshift.store import Store
+from priorshift.datasets.offline import offline_stage
+from priorshift.experiments.store import Store
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

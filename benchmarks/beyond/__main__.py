@@ -11,8 +11,8 @@ import sys
 import time
 
 from benchmarks.beyond.runs import Desk
+from priorshift.experiments.store import Store
 from priorshift.learners import LEARNERS
-from priorshift.store import Store
 
 TABLES = {
     "a": ("synthetic", "the paper's Table 2"),

@@ -17,9 +17,9 @@ from priorshift.calibration import as_calibration
 from priorshift.datasets import Dataset
 from priorshift.datasets.dataset import pool_dataset
 from priorshift.learners import as_learner
-from priorshift.shifts import shift_by_name
+from priorshift.simulation.shifts import shift_by_name
+from priorshift.simulation.streams import GaussianWorld, Stream
 from priorshift.source import Source, build_source
-from priorshift.streams import GaussianWorld, Stream
 
 WIDTH, SPREAD, ROWS_A_CLASS, POOL_A_CLASS = 32, 0.75, 5, 50
 LEAST_GAP = 0.5

@@ -11,13 +11,13 @@ import numpy as np
 from benchmarks.beyond.runs import Desk, Numbers, Problem, Run
 from benchmarks.beyond.verdicts import below, close, number, show
 from benchmarks.calibration import small
-from priorshift.cli.jobs import Bench, Job
 from priorshift.datasets import OrderedData, arxiv_order, digits_split, load_dataset, shl_order
 from priorshift.datasets.named import data_folder
+from priorshift.datasets.offline import offline_stage
+from priorshift.experiments.running.jobs import Bench, Job
 from priorshift.learners import LEARNERS
-from priorshift.offline import offline_stage
-from priorshift.recorded import RecordedStream
 from priorshift.risk import Blocks
+from priorshift.simulation.recorded import RecordedStream
 
 NAMES = (
     *("fix", "fth", "ftfwh", "rogd", "uogd", "atlas", "atlas-ada"),

@@ -11,8 +11,8 @@ from benchmarks.beyond.verdicts import above, close, number, show
 from benchmarks.calibration import small
 from priorshift.datasets import Dataset, load_dataset, named_dataset
 from priorshift.datasets.named import ORIGINS, data_folder
+from priorshift.datasets.offline import offline_stage
 from priorshift.datasets.reduce import reduced
-from priorshift.offline import offline_stage
 from priorshift.risk import Blocks
 
 ROWS, HEAVY_ROWS, HEAVY_COLUMNS, SKETCH = 20_000, 3_000, 64, 500

@@ -13,16 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from priorshift.calibration import Calibration, as_calibration
-from priorshift.cli.jobs import Bench, Job, Measure
-from priorshift.cli.progress import Progress
-from priorshift.cli.workers import run_jobs
-from priorshift.compiled import available
 from priorshift.datasets import Dataset
+from priorshift.experiments.running.jobs import Bench, Job, Measure
+from priorshift.experiments.running.progress import Progress
+from priorshift.experiments.running.workers import run_jobs
+from priorshift.experiments.store import Store, code_digest, describe, digest
 from priorshift.learners import as_learner
 from priorshift.learners.base import own_calibration
-from priorshift.shifts import shift_by_name
+from priorshift.risk.compiled import available
+from priorshift.simulation.shifts import shift_by_name
 from priorshift.source import Source
-from priorshift.store import Store, code_digest, describe, digest
 
 SHIFTS = ("lin", "squ", "sin", "ber")
 # What a problem's name stands for: a change of how sources are built here needs another number.

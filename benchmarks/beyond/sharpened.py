@@ -14,9 +14,9 @@ from benchmarks.calibration import small
 from benchmarks.tracking import calibrated_source
 from priorshift.datasets import Dataset, load_dataset
 from priorshift.datasets.named import data_folder
-from priorshift.model import Model
-from priorshift.offline import offline_stage
+from priorshift.datasets.offline import offline_stage
 from priorshift.source import Source
+from priorshift.source.model import Model
 
 NAMES = ("synthetic", "pendigits", "fashion_mnist", "cifar10_resnet18_logits")
 POWER, LEAST_GAP = 3.0, 0.5

@@ -6,7 +6,7 @@ from benchmarks.beyond.runs import SHIFTS, Desk, Numbers, Problem, Run
 from benchmarks.beyond.verdicts import close, counted, number, show
 from benchmarks.tracking import calibrated_source
 from priorshift.datasets import load_dataset
-from priorshift.paper.tables import TABLE_2
+from priorshift.experiments.paper.tables import TABLE_2
 
 _TITLE = """\
 The paper's Table 2: synthetic data, {rounds:,} rounds, {seeds} seeds, error in %. f: an ordinary

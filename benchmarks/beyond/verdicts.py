@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-from priorshift.report.tables import text_table
+from priorshift.experiments.report.tables import text_table
 
 
 def verdict(claim: str, target: str, measured: str, holds: bool) -> str:

@@ -1,45 +1,58 @@
 """priorshift: keep a deployed classifier right while the mix of classes around it changes."""
 
-from priorshift.classifier import LabelShiftClassifier, load
-from priorshift.errors import (
-    FileFormatError,
-    InputError,
-    InputTypeError,
-    PriorshiftError,
-    PriorshiftWarning,
-    SourceError,
-)
-from priorshift.evaluate import Result, evaluate
-from priorshift.guard import Guard, GuardReport
-from priorshift.hints import Forward, Hint, NoHint, OnlineKMeans, Periodic, Window
-from priorshift.insight import (
-    AccuracyReport,
-    estimate_accuracy,
-    estimate_mix,
-    hold_out_size,
-    mix_interval,
-    prior_interval,
-)
-from priorshift.learners import (
-    ATLAS,
-    EM,
-    FIX,
-    FLHFTL,
-    FTFWH,
-    FTH,
-    ROGD,
-    UOGD,
-    AtlasAda,
-    Auto,
-    Learner,
-    Regimes,
-    Tracker,
-    WaveletRestart,
-    WindowHedge,
-)
-from priorshift.priors import BBSE, MLLS, RLLS, ForeignEstimator
-from priorshift.risk import Blocks, Coreset, Herding, sketch_error
-from priorshift.source import Batch, Source, build_source
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from priorshift.classifier import LabelShiftClassifier, load
+    from priorshift.errors import (
+        FileFormatError,
+        InputError,
+        InputTypeError,
+        PriorshiftError,
+        PriorshiftWarning,
+        SourceError,
+    )
+    from priorshift.learners import (
+        ATLAS,
+        EM,
+        FIX,
+        FLHFTL,
+        FTFWH,
+        FTH,
+        ROGD,
+        UOGD,
+        AtlasAda,
+        Auto,
+        Learner,
+        Regimes,
+        Tracker,
+        WaveletRestart,
+        WindowHedge,
+    )
+    from priorshift.learners.linear.hints import (
+        Forward,
+        Hint,
+        NoHint,
+        OnlineKMeans,
+        Periodic,
+        Window,
+    )
+    from priorshift.monitoring import (
+        AccuracyReport,
+        estimate_accuracy,
+        estimate_mix,
+        hold_out_size,
+        mix_interval,
+        prior_interval,
+    )
+    from priorshift.monitoring.guard import Guard, GuardReport
+    from priorshift.priors import BBSE, MLLS, RLLS, ForeignEstimator
+    from priorshift.risk import Blocks, Coreset, Herding, sketch_error
+    from priorshift.simulation.evaluate import Result, evaluate
+    from priorshift.source import Batch, Source, build_source
 
 __version__ = "0.1.0"
 
@@ -95,3 +108,90 @@ __all__ = [
     "prior_interval",
     "sketch_error",
 ]
+
+# Where each public name lives. They are imported when they are first asked for, so that a program
+# pays for what it uses.
+_HOMES = {
+    "priorshift.classifier": (
+        "LabelShiftClassifier",
+        "load",
+    ),
+    "priorshift.errors": (
+        "FileFormatError",
+        "InputError",
+        "InputTypeError",
+        "PriorshiftError",
+        "PriorshiftWarning",
+        "SourceError",
+    ),
+    "priorshift.learners": (
+        "ATLAS",
+        "EM",
+        "FIX",
+        "FLHFTL",
+        "FTFWH",
+        "FTH",
+        "ROGD",
+        "UOGD",
+        "AtlasAda",
+        "Auto",
+        "Learner",
+        "Regimes",
+        "Tracker",
+        "WaveletRestart",
+        "WindowHedge",
+    ),
+    "priorshift.learners.linear.hints": (
+        "Forward",
+        "Hint",
+        "NoHint",
+        "OnlineKMeans",
+        "Periodic",
+        "Window",
+    ),
+    "priorshift.monitoring": (
+        "AccuracyReport",
+        "estimate_accuracy",
+        "estimate_mix",
+        "hold_out_size",
+        "mix_interval",
+        "prior_interval",
+    ),
+    "priorshift.monitoring.guard": (
+        "Guard",
+        "GuardReport",
+    ),
+    "priorshift.priors": (
+        "BBSE",
+        "MLLS",
+        "RLLS",
+        "ForeignEstimator",
+    ),
+    "priorshift.risk": (
+        "Blocks",
+        "Coreset",
+        "Herding",
+        "sketch_error",
+    ),
+    "priorshift.simulation.evaluate": (
+        "Result",
+        "evaluate",
+    ),
+    "priorshift.source": (
+        "Batch",
+        "Source",
+        "build_source",
+    ),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'priorshift' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

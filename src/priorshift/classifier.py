@@ -12,18 +12,17 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from priorshift.checks import is_frame
+from priorshift._threads import threads_for
+from priorshift._validation import check_integer, is_frame
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning, SourceError
-from priorshift.guard import Guard, GuardReport, as_guard, check_on_alarm
 from priorshift.known_labels import known_classes
 from priorshift.learners import Learner, as_learner
 from priorshift.learners.base import own_calibration, round_cost
-from priorshift.learners.late import Remembered, check_key, find, merged, remembered_batch
+from priorshift.learners.trackers.late import Remembered, check_key, find, merged, remembered_batch
+from priorshift.monitoring.guard import Guard, GuardReport, as_guard, check_on_alarm
 from priorshift.risk.sketches.named import from_setting, sketch_setting
-from priorshift.shifts import check_integer
+from priorshift.saving import Saved, decode_recipe, encode_recipe, load_parts, save_parts
 from priorshift.source import Batch, build_source
-from priorshift.state import Saved, decode_recipe, encode_recipe, load_parts, save_parts
-from priorshift.threads import threads_for
 from priorshift.typing import AnyArray, FloatArray
 
 _COLUMNS = ("n_features_in_", "feature_names_in_")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from priorshift._validation import check_integer
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.errors import InputError, InputTypeError
 from priorshift.known_labels import known_classes
-from priorshift.shifts import check_integer
 from priorshift.source import Batch
 
 if TYPE_CHECKING:

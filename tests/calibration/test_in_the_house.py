@@ -16,15 +16,15 @@ from checks import CHECKS
 from priorshift.calibration import IdentityMap, MatrixScaling, ScaledMap, Temperature
 from priorshift.classifier import LabelShiftClassifier, load
 from priorshift.cli.main import build_parser
-from priorshift.cli.plan import make_plan
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning
-from priorshift.evaluate import evaluate
+from priorshift.experiments.running.plan import make_plan
 from priorshift.learners import FIX, FTH, LEARNERS
 from priorshift.learners.base import own_calibration, reweight
-from priorshift.model import ProbabilityModel
+from priorshift.saving import Saved, load_parts, save_parts
+from priorshift.simulation.evaluate import evaluate
+from priorshift.simulation.streams import Stream
 from priorshift.source import Batch, build_source
-from priorshift.state import Saved, load_parts, save_parts
-from priorshift.streams import Stream
+from priorshift.source.model import ProbabilityModel
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def test_a_file_from_before_calibration_still_loads(pair, tmp_path):
 
 
 def test_something_else_in_the_place_of_the_recipe_is_refused():
-    from priorshift.state import decode_recipe
+    from priorshift.saving import decode_recipe
 
     with pytest.raises(FileFormatError, match="something else"):
         decode_recipe({"object": "prior/bbse", "fields": {}})

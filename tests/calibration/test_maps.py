@@ -27,8 +27,8 @@ from priorshift.calibration import (
 )
 from priorshift.calibration.base import floor_of, log_floored, row_losses
 from priorshift.errors import InputError, InputTypeError, PriorshiftError, SourceError
-from priorshift.state.names import OWN
-from priorshift.state.values import Parts
+from priorshift.saving.names import OWN
+from priorshift.saving.values import Parts
 
 NAMES = list(CALIBRATIONS)
 FREE = [Temperature(), BiasTemperature(), VectorScaling(), MatrixScaling(strength=0.0)]

@@ -9,8 +9,8 @@ import sys
 
 import numpy as np
 
-from priorshift.cli.demo import hold_contest
 from priorshift.cli.main import build_parser
+from priorshift.experiments.commands.demo import hold_contest
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -13,13 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from priorshift.cli import main, workers
-from priorshift.cli.jobs import Bench, Job
+from priorshift.cli import main
 from priorshift.datasets import load_dataset
+from priorshift.datasets.offline import offline_stage
 from priorshift.errors import InputError
+from priorshift.experiments.running import workers
+from priorshift.experiments.running.jobs import Bench, Job
 from priorshift.learners import FIX
-from priorshift.offline import offline_stage
-from priorshift.shifts import Linear
+from priorshift.simulation.shifts import Linear
 
 SHORT = ("run", "--rounds", "20", "--seeds", "1", "--learner", "fth", "--shift", "squ", "--quiet")
 
@@ -214,7 +215,7 @@ def test_what_stops_a_run_is_said_in_one_line(call, monkeypatch, error, status, 
     def stop(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("priorshift.cli.run.make_plan", stop)
+    monkeypatch.setattr("priorshift.experiments.commands.run.make_plan", stop)
     answer = call(*SHORT)
     assert (answer.status, answer.out) == (status, "")
     assert answer.err.startswith(says)

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from priorshift.cli import progress as module
-from priorshift.cli.progress import Meter, Progress, can_redraw, duration
+from priorshift.experiments.running import progress as module
+from priorshift.experiments.running.progress import Meter, Progress, can_redraw, duration
 
 
 class Terminal(io.StringIO):

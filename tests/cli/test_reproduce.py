@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from priorshift.cli import main
-from priorshift.report.grid_formats import GRID_FORMATS
-from priorshift.store import Store
+from priorshift.experiments.report.grid_formats import GRID_FORMATS
+from priorshift.experiments.store import Store
 
 QUICK = ["reproduce", "table1", "--quick", "--seeds", "2", "--jobs", "2", "--quiet"]
 

@@ -11,13 +11,13 @@ import sys
 import numpy as np
 import pytest
 
-from priorshift.cli import kept, workers
-from priorshift.cli.kept import settings_of
 from priorshift.cli.main import build_parser
-from priorshift.cli.plan import make_plan
-from priorshift.compiled import available
-from priorshift.store import Store
-from priorshift.store.identity import canonical
+from priorshift.experiments.running import kept, workers
+from priorshift.experiments.running.kept import settings_of
+from priorshift.experiments.running.plan import make_plan
+from priorshift.experiments.store import Store
+from priorshift.experiments.store.identity import canonical
+from priorshift.risk.compiled import available
 
 SHORT = ("run", "--rounds", 40, "--batch-size", 20, "--seeds", 2, "--shift", "lin,ber")
 CLOCK = ("seconds", "rounds_per_second")

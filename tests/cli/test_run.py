@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from priorshift.cli.main import build_parser
-from priorshift.cli.plan import is_papers, make_plan
-from priorshift.cli.sketches import SKETCHES
+from priorshift.experiments.running.plan import is_papers, make_plan
+from priorshift.experiments.running.sketches import SKETCHES
 from priorshift.risk import Blocks
 
 SHORT = ("run", "--rounds", 40, "--batch-size", 20, "--seeds", 2)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 
-from priorshift.cli.status import Status
-from priorshift.reproduce.runner import Standing
+from priorshift.experiments.reproduce.runner import Standing
+from priorshift.experiments.running.status import Status
 
 
 class Terminal(io.StringIO):

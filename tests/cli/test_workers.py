@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from priorshift import processes
-from priorshift.cli import pool, workers
-from priorshift.cli.jobs import Bench, Job, Measure
 from priorshift.cli.main import build_parser
-from priorshift.cli.plan import make_plan
-from priorshift.cli.progress import Meter
+from priorshift.experiments import processes
+from priorshift.experiments.running import pool, workers
+from priorshift.experiments.running.jobs import Bench, Job, Measure
+from priorshift.experiments.running.plan import make_plan
+from priorshift.experiments.running.progress import Meter
 
 WORDS = "run --rounds 60 --batch-size 20 --learner fix,uogd,atlas --shift lin,ber --store none.db"
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-import priorshift.offline
+import priorshift.datasets.offline
 from priorshift.datasets import Dataset, arxiv_order, digits_split, load_dataset, reduced, shl_order
-from priorshift.offline import offline_stage
+from priorshift.datasets.offline import offline_stage
 
 ROWS = 200
 RNG = np.random.default_rng(0)
@@ -39,7 +39,7 @@ def three_parts(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> list[set[b
     """The rows that f0 was really fitted on, those that it was measured on, and the pool."""
     fitted, measured = [], []
 
-    class Spy(priorshift.offline.LogisticRegression):  # type: ignore[misc]
+    class Spy(priorshift.datasets.offline.LogisticRegression):  # type: ignore[misc]
         def fit(self, X: Any, y: Any) -> Any:
             fitted.append(X)
             return super().fit(X, y)
@@ -48,9 +48,9 @@ def three_parts(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> list[set[b
         measured.append(X)
         return original(model, X, *others, **settings)
 
-    original = priorshift.offline.build_source
-    monkeypatch.setattr(priorshift.offline, "LogisticRegression", Spy)
-    monkeypatch.setattr(priorshift.offline, "build_source", build)
+    original = priorshift.datasets.offline.build_source
+    monkeypatch.setattr(priorshift.datasets.offline, "LogisticRegression", Spy)
+    monkeypatch.setattr(priorshift.datasets.offline, "build_source", build)
     offline_stage(dataset)
     assert len(fitted) == (0 if dataset.probabilities else 1)
     assert len(measured) == 1

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from priorshift.datasets import load_dataset, synthetic_problem
-from priorshift.shifts import Square
-from priorshift.streams import Stream
+from priorshift.simulation.shifts import Square
+from priorshift.simulation.streams import Stream
 
 
 def test_the_offline_set_is_the_published_one() -> None:

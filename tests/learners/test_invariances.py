@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from checks import every_learner
-from priorshift.model import LinearModel
 from priorshift.source import build_source
+from priorshift.source.model import LinearModel
 
 # To these, twice the rows are twice the evidence.
 EVIDENCE_GROWS = {"auto", "em", "regimes", "tracker", "flh-ftl", "window-hedge", "wavelet"}

@@ -10,8 +10,8 @@ from scipy.special import gammaln
 
 from checks import state_bytes
 from priorshift.learners import EM, FTFWH, FTH, LEARNERS, Regimes, Tracker, as_learner
-from priorshift.learners.components import evidence_rows, look
-from priorshift.learners.late import Late, believed_change, merged, remembered_batch
+from priorshift.learners.trackers.components import evidence_rows, look
+from priorshift.learners.trackers.late import Late, believed_change, merged, remembered_batch
 from priorshift.source import Batch
 from simulated import plain_source, rounds
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from priorshift._validation import check_integer
 from priorshift.calibration._folds import RULES, best_of
 from priorshift.calibration.base import CalibrationMap, check_pair, class_name
 from priorshift.calibration.bias_temperature import BiasTemperature
@@ -17,7 +18,6 @@ from priorshift.calibration.none import NoCalibration
 from priorshift.calibration.temperature import Temperature
 from priorshift.calibration.vector import VectorScaling
 from priorshift.errors import InputError, PriorshiftWarning
-from priorshift.shifts import check_integer
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
 # Rows that each class of the hold-out must have for a map to be considered.

@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import softmax
 
+from priorshift._validation import check_integer
 from priorshift.calibration._folds import best_of
 from priorshift.calibration._minimise import minimise
 from priorshift.calibration._scaled import RIDGE_ROWS, fit_scaled, softmax_rows
 from priorshift.calibration.base import Rows, frozen, log_floored
 from priorshift.errors import InputError
-from priorshift.shifts import check_integer
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
 # From almost bias-corrected temperature scaling to almost free.

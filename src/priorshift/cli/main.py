@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from priorshift.cli import data, demo, reproduce, run
 from priorshift.cli.arguments import HelpFormatter
 from priorshift.cli.messages import complain
 
@@ -31,6 +30,37 @@ examples:
   priorshift reproduce all --quick
       the paper's tables and figures, small, and a report of them
 """
+
+
+COMMANDS = {
+    "run": (
+        "priorshift.experiments.commands.run",
+        "run learners on shifting streams, print a table or JSON",
+    ),
+    "demo": (
+        "priorshift.experiments.commands.demo",
+        "watch a classifier of digits follow a changing class mix",
+    ),
+    "data": (
+        "priorshift.experiments.commands.data",
+        "list data sets, convert files to data sets",
+    ),
+    "reproduce": (
+        "priorshift.experiments.commands.reproduce",
+        "rebuild the paper's tables and figures, and a report",
+    ),
+}
+"""Each command's module, with a function ``add_arguments(parser)``, and its line in the help."""
+
+
+class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
+    """Commands whose modules are imported only when they are called."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
+        chosen = self._name_parser_map.get(values[0])
+        if chosen is not None and chosen.description is None:
+            importlib.import_module(COMMANDS[values[0]][0]).add_arguments(chosen)
+        super().__call__(parser, namespace, values, option)
 
 
 class Parser(argparse.ArgumentParser):
@@ -66,11 +96,9 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"priorshift {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    run.add_command(commands)
-    demo.add_command(commands)
-    data.add_command(commands)
-    reproduce.add_command(commands)
+    commands = parser.add_subparsers(action=_Commands, metavar="COMMAND", required=True)
+    for name, (_, line) in COMMANDS.items():
+        commands.add_parser(name, help=line, formatter_class=HelpFormatter, allow_abbrev=False)
     return parser
 
 
@@ -103,12 +131,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("priorshift: interrupted", file=sys.stderr)
         return 130
-    except BrokenProcessPool as error:
-        complain(error)
-        return 1
     except MemoryError as error:
         complain(f"not enough memory ({error}); ask for fewer rounds, rows or jobs")
         return 2
+    except RuntimeError as error:
+        if not _is_broken_pool(error):
+            raise
+        complain(error)
+        return 1
     except (ValueError, OSError) as error:
         complain(str(error) or type(error).__name__)
         return 2
@@ -126,6 +156,13 @@ def _end_is_an_exit() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _is_broken_pool(error: RuntimeError) -> bool:
+    """Whether a worker process died; the pool's module takes long to import."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    return isinstance(error, BrokenProcessPool)
 
 
 def _leave_pipe() -> int:

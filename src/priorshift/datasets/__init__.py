@@ -22,7 +22,6 @@ from priorshift.datasets.ordered import (
     shl_order,
     timed_order,
 )
-from priorshift.datasets.patches import PatchFeatures
 from priorshift.datasets.reduce import reduced
 from priorshift.datasets.synthetic import SyntheticProblem, synthetic_dataset, synthetic_problem
 from priorshift.errors import InputTypeError
@@ -31,7 +30,6 @@ __all__ = [
     "SHL_CLASSES",
     "Dataset",
     "OrderedData",
-    "PatchFeatures",
     "SyntheticProblem",
     "arxiv_order",
     "data_folder",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from priorshift.errors import InputError
-from priorshift.streams import PoolWorld, World
+from priorshift.simulation.streams import PoolWorld, World
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
 __all__ = [

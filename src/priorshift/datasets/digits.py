@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.datasets import load_digits
 
+from priorshift._validation import check_integer
 from priorshift.datasets.dataset import Dataset, pool_dataset
-from priorshift.shifts import check_integer
 from priorshift.typing import FloatArray, IntArray
 
 __all__ = ["DigitsSplit", "digits_dataset", "digits_split"]

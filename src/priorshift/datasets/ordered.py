@@ -11,8 +11,8 @@ from priorshift.datasets.dataset import Dataset, pool_dataset
 from priorshift.datasets.files import read_arrays
 from priorshift.datasets.named import named_dataset, named_path
 from priorshift.errors import FileFormatError, InputError
-from priorshift.recorded import RecordedStream
-from priorshift.streams import PoolWorld
+from priorshift.simulation.recorded import RecordedStream
+from priorshift.simulation.streams import PoolWorld
 from priorshift.typing import AnyArray, IntArray
 
 __all__ = ["SHL_CLASSES", "OrderedData", "arxiv_order", "shl_order", "timed_order"]
@@ -55,7 +55,7 @@ class OrderedData:
         near: int = 500,
         rounds: int | None = None,
     ) -> RecordedStream:
-        """Return the stream; see :class:`priorshift.recorded.RecordedStream` for the settings.
+        """Return the stream, with the settings of ``RecordedStream``.
 
         Examples
         --------

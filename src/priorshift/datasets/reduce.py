@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 from sklearn.decomposition import PCA
 
+from priorshift._validation import check_integer
 from priorshift.datasets.dataset import Dataset
 from priorshift.errors import InputError
-from priorshift.shifts import check_integer
-from priorshift.streams import PoolWorld
+from priorshift.simulation.streams import PoolWorld
 from priorshift.typing import AnyArray, IntArray
 
 __all__ = ["reduced"]

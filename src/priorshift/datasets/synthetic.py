@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from priorshift.datasets.dataset import Dataset
-from priorshift.streams import GaussianWorld
+from priorshift.simulation.streams import GaussianWorld
 from priorshift.typing import FloatArray, IntArray
 
 __all__ = ["SyntheticProblem", "synthetic_dataset", "synthetic_problem"]

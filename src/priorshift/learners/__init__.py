@@ -6,20 +6,20 @@ from dataclasses import fields
 from typing import Any
 
 from priorshift.errors import InputError, InputTypeError
-from priorshift.learners.atlas import ATLAS
-from priorshift.learners.atlas_ada import AtlasAda
-from priorshift.learners.auto import Auto
+from priorshift.learners.auto.auto import Auto
 from priorshift.learners.base import Learner
-from priorshift.learners.em import EM
-from priorshift.learners.fix import FIX
-from priorshift.learners.flh_ftl import FLHFTL
-from priorshift.learners.history import FTFWH, FTH
-from priorshift.learners.regimes import Regimes
-from priorshift.learners.rogd import ROGD
-from priorshift.learners.tracker import Tracker
-from priorshift.learners.uogd import UOGD
-from priorshift.learners.wavelet import WaveletRestart
-from priorshift.learners.window_hedge import WindowHedge
+from priorshift.learners.baselines.fix import FIX
+from priorshift.learners.baselines.history import FTFWH, FTH
+from priorshift.learners.baselines.rogd import ROGD
+from priorshift.learners.linear.atlas import ATLAS
+from priorshift.learners.linear.atlas_ada import AtlasAda
+from priorshift.learners.linear.uogd import UOGD
+from priorshift.learners.trackers.em import EM
+from priorshift.learners.trackers.flh_ftl import FLHFTL
+from priorshift.learners.trackers.regimes import Regimes
+from priorshift.learners.trackers.tracker import Tracker
+from priorshift.learners.trackers.wavelet import WaveletRestart
+from priorshift.learners.trackers.window_hedge import WindowHedge
 
 __all__ = [
     "ATLAS",

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy.special import softmax
 
-from priorshift import compiled
+from priorshift._validation import check_integer
 from priorshift.calibration import Calibration
 from priorshift.errors import InputError
 from priorshift.priors import (
@@ -26,8 +26,7 @@ from priorshift.priors import (
     estimate_with_labels,
     project_simplex,
 )
-from priorshift.risk import RiskData, Sketch, as_sketch
-from priorshift.shifts import check_integer
+from priorshift.risk import RiskData, Sketch, as_sketch, compiled
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
 
@@ -78,7 +77,7 @@ class Settings:
     horizon : int or None
         T, the number of rounds that step sizes and rates are tuned for. Longer streams are fine;
         the guarantee then speaks of the first T rounds only. None: there is no T, t takes its
-        place and pools of step sizes grow (``priorshift.learners.anytime``).
+        place and pools of step sizes grow (``priorshift.learners.linear.anytime``).
     estimator : str, PriorEstimator or quantifier
         How a batch's class mix is estimated: by name, by an object such as ``BBSE()``, or by a
         quantifier of another library, see ``ForeignEstimator``.
@@ -268,7 +267,7 @@ def linear_proba(W: Float32Array, features: FloatArray) -> FloatArray:
     [[0.5, 0.5]]
     """
     if compiled.available():
-        from priorshift.compiled import steps
+        from priorshift.risk.compiled import steps
 
         plain = compiled.plain
         return np.asarray(steps.linear_proba(plain(W), plain(features)))
@@ -287,7 +286,7 @@ def mean_proba(
     [[0.5, 0.5]]
     """
     if compiled.available():
-        from priorshift.compiled import steps
+        from priorshift.risk.compiled import steps
 
         plain = compiled.plain
         return np.asarray(steps.mean_proba(plain(scores), rate, plain(W), plain(features)))

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from priorshift import compiled
-from priorshift.confusion import warn_if_weak
 from priorshift.priors._moments import mean_covariance, prediction_mean
 from priorshift.priors.base import PriorEstimate
+from priorshift.risk import compiled
+from priorshift.source.confusion import warn_if_weak
 from priorshift.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class BBSE:
         """Return the (K,) estimate; entries may be negative, and they sum to one."""
         inverse = self._inverse(source)
         if not self.soft and len(batch.proba) and compiled.available():
-            from priorshift.compiled.walk import hard_mix
+            from priorshift.risk.compiled.walk import hard_mix
 
             proba = compiled.plain(batch.proba)
             return np.asarray(hard_mix(proba, 0, len(proba), compiled.plain(inverse), False))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from priorshift.errors import InputError, InputTypeError, PriorshiftError
-from priorshift.model import ProbabilityModel
 from priorshift.priors._cache import per_source
 from priorshift.priors.base import PriorEstimate
+from priorshift.source.model import ProbabilityModel
 from priorshift.typing import AnyArray, FloatArray
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorshift import compiled
+from priorshift.risk import compiled
 from priorshift.risk.ball import norms, project_ball
 from priorshift.risk.curvature import hessian
 from priorshift.risk.curved_pass import Curvature, curved_pass
@@ -143,7 +143,7 @@ class ImplicitSolver:
         radius: float,
         also: FloatArray | None,
     ) -> ImplicitResult:
-        from priorshift.compiled.newton import implicit_step
+        from priorshift.risk.compiled.newton import implicit_step
 
         plain = compiled.plain
         part = data if data.XT.shape[1] <= _SMALL_SET else data.part
@@ -178,7 +178,7 @@ class ImplicitSolver:
         radius: float,
         also: FloatArray | None,
     ) -> ImplicitResult:
-        from priorshift.compiled.newton_cg import implicit_step_cg
+        from priorshift.risk.compiled.newton_cg import implicit_step_cg
 
         plain = compiled.plain
         W, hint_loss, value, gradient, residual, evaluations, products = implicit_step_cg(

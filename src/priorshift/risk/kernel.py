@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorshift import compiled
+from priorshift.risk import compiled
 from priorshift.risk.data import RiskData
 from priorshift.risk.losses import Loss, Softmax
 from priorshift.typing import Float32Array, FloatArray
@@ -67,7 +67,7 @@ def rewritten_risk(data: RiskData, loss: Loss, W: Float32Array, mix: FloatArray)
     ([0.6931], [[[-0.5], [0.5]]])
     """
     if compiled_whole(data, loss, W):
-        from priorshift.compiled.steps import softmax_risk
+        from priorshift.risk.compiled.steps import softmax_risk
 
         return RiskValue(
             *softmax_risk(
@@ -159,7 +159,7 @@ def weigh_softmax(
     ([[0.5]], [0.6931])
     """
     if compiled.available():
-        from priorshift.compiled.softmax import weigh_all
+        from priorshift.risk.compiled.softmax import weigh_all
 
         weigh_all(logits, weights, safe, value)
         return

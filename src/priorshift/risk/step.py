@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from priorshift import compiled
+from priorshift.risk import compiled
 from priorshift.risk.ball import project_ball
 from priorshift.risk.data import RiskData
 from priorshift.risk.kernel import compiled_whole, rewritten_risk
@@ -23,7 +23,7 @@ def descend(
     array([[[0., 0.]]], dtype=float32)
     """
     if compiled.available():
-        from priorshift.compiled import steps as kernels
+        from priorshift.risk.compiled import steps as kernels
 
         plain = compiled.plain
         return np.asarray(kernels.descend(plain(W), plain(gradient), plain(steps), radius))
@@ -50,7 +50,7 @@ def gradient_step(
     ([0.6931], [0.25, -0.25])
     """
     if compiled_whole(data, loss, W):
-        from priorshift.compiled.steps import risk_step
+        from priorshift.risk.compiled.steps import risk_step
 
         value, new = risk_step(
             data.XT,

@@ -1,0 +1,207 @@
+"""Looking at what users hand in, before anything is computed from it."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from priorshift._numerics import row_sums
+from priorshift.errors import InputError, InputTypeError
+from priorshift.typing import AnyArray, FloatArray, IntArray
+
+_TOLERANCE = 1e-6
+
+
+def is_frame(X: object) -> bool:
+    """Say whether ``X`` is a data frame (pandas, polars or alike).
+
+    Examples
+    --------
+    >>> is_frame([[1.0]])
+    False
+    """
+    return hasattr(X, "columns") and hasattr(X, "__array__")
+
+
+def as_matrix(X: Any, width: int | None = None, where: str = "X") -> FloatArray:
+    """Return ``X`` as a finite float64 matrix with at least one row, or say what is wrong with it.
+
+    Examples
+    --------
+    >>> as_matrix([[1, 2]]).tolist()
+    [[1.0, 2.0]]
+    >>> as_matrix([[1.0, float("nan")]])
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: X has NaN in row 0, column 1 (1 such value): fill or drop it first
+    """
+    if sparse.issparse(X):
+        raise InputTypeError(
+            f"{where} is a sparse matrix; sparse data is not supported: pass {where}.toarray()"
+        )
+    matrix = _as_floats(X, where)
+    if matrix.ndim != 2:
+        raise InputError(
+            f"{where} has {matrix.ndim} dimension(s), 2 are needed (rows, columns). Reshape your "
+            f"data with {where}.reshape(1, -1) if it is one row, with {where}.reshape(-1, 1) if it "
+            "is one column"
+        )
+    if matrix.shape[0] == 0:
+        raise InputError(
+            f"{where} is empty (0 sample(s), shape={matrix.shape}): skip empty batches"
+        )
+    if width is not None and matrix.shape[1] != width:
+        raise InputError(
+            f"{where} has {matrix.shape[1]} columns, but the hold-out had {width}: "
+            "pass the same columns in the same order"
+        )
+    if not np.isfinite(matrix).all():
+        bad = np.argwhere(~np.isfinite(matrix))
+        row, column = bad[0]
+        kind = "NaN" if np.isnan(matrix[row, column]) else "infinity (inf)"
+        raise InputError(
+            f"{where} has {kind} in row {row}, column {column} ({len(bad)} such value"
+            f"{'s' if len(bad) > 1 else ''}): fill or drop it first"
+        )
+    return matrix
+
+
+def _as_floats(X: Any, where: str) -> FloatArray:
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise InputError(f"{where} is ragged, its rows differ in length: {error}") from None
+    if np.iscomplexobj(array):
+        raise InputError(f"{where} is complex. Complex data not supported: pass real numbers")
+    if array.dtype.kind in "SU":
+        raise InputError(f"{where} holds text ({array.dtype}), numbers are needed: encode it first")
+    if array.dtype == object and array.size and not hasattr(array.flat[0], "__float__"):
+        raise InputTypeError(
+            f"{where} holds {type(array.flat[0]).__name__} objects: argument must be a string or a "
+            "number, and text has to be encoded as numbers first"
+        )
+    try:
+        return np.asarray(array, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{where} cannot be read as numbers: {error}") from None
+
+
+def as_labels(y: Any, n_rows: int, where: str = "y") -> AnyArray:
+    """Return ``y`` as a vector of ``n_rows`` class labels.
+
+    Examples
+    --------
+    >>> as_labels(["cat", "dog"], 2).tolist()
+    ['cat', 'dog']
+    """
+    if y is None:
+        raise InputError(
+            f"{where} is None: the offline stage requires y to be passed, but the target y is None"
+        )
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise InputError(f"{where} has shape {labels.shape}: one label a row is needed, shape (n,)")
+    if len(labels) != n_rows:
+        raise InputError(f"{where} has {len(labels)} labels for {n_rows} rows: they must match")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise InputError(f"{where} has NaN or infinity among the labels: drop those rows")
+    return labels
+
+
+def class_indices(labels: AnyArray, classes: AnyArray, where: str = "y") -> IntArray:
+    """Turn labels into indices of the sorted vector ``classes``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class_indices(np.array(["b", "a"]), np.array(["a", "b"])).tolist()
+    [1, 0]
+    """
+    indices = np.searchsorted(classes, labels)
+    known = indices < len(classes)
+    known[known] = classes[indices[known]] == labels[known]
+    if not known.all():
+        strange = np.unique(labels[~known])[:5].tolist()
+        raise InputError(f"{where} has labels that the model does not know: {strange}")
+    return indices.astype(np.intp)
+
+
+def as_probabilities(P: FloatArray, where: str) -> FloatArray:
+    """Check that the rows of ``P`` are probability vectors, and make them add up exactly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_probabilities(np.array([[0.25, 0.75]]), "P").tolist()
+    [[0.25, 0.75]]
+    """
+    total = row_sums(P)
+    if P.size and not (P.min() >= -1e-6 and np.abs(total - 1.0).max() <= 1e-3):
+        bad = (P < -1e-6).any(axis=1) | (np.abs(total - 1.0) > 1e-3) | ~np.isfinite(total)
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"{where}: row {row} is not a probability vector (smallest entry {P[row].min():.4g}, "
+            f"sum {total[row]:.4g}): entries must be >= 0 and add up to 1"
+        )
+    P = np.maximum(P, 0.0)
+    return np.asarray(P / row_sums(P)[:, None])
+
+
+def check_integer(value: object, name: str, least: int) -> int:
+    """Return ``value`` as an int, or refuse it when it is not a whole number >= ``least``.
+
+    Examples
+    --------
+    >>> check_integer(40, "period", least=2)
+    40
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
+        raise InputError(f"{name} is {value!r}; give a whole number, {least} or more")
+    return int(value)
+
+
+def check_priors(priors: ArrayLike, name: str = "priors") -> FloatArray:
+    """Return priors as a float64 array, or refuse what is not on the simplex.
+
+    Parameters
+    ----------
+    priors : array_like, (K,) or (T, K)
+        One class mix, or one per round: non-negative numbers that sum to 1 over the last axis.
+    name : str
+        What to call them in an error.
+
+    Examples
+    --------
+    >>> check_priors([0.25, 0.75])
+    array([0.25, 0.75])
+    >>> check_priors([0.5, 0.6], name="mu1")
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: mu1 sums to 1.1, not 1; divide it by its sum
+    """
+    try:
+        values = np.asarray(priors, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} is not a table of numbers: {error}") from error
+    if values.ndim not in (1, 2) or values.size == 0:
+        raise InputError(f"{name} has shape {values.shape}; give (classes,) or (rounds, classes)")
+    # Written so that NaN fails, too.
+    bad = np.asarray(~(values >= 0).all(axis=-1))
+    if bad.any():
+        raise InputError(f"{name}{_where(bad)} has a negative or missing entry; shares are >= 0")
+    sums = values.sum(axis=-1)
+    bad = np.asarray(~(np.abs(sums - 1) <= _TOLERANCE))
+    if bad.any():
+        total = np.atleast_1d(sums)[np.argmax(bad)]
+        raise InputError(f"{name}{_where(bad)} sums to {total:.6g}, not 1; divide it by its sum")
+    return values
+
+
+def _where(bad: AnyArray) -> str:
+    return f" in round {np.argmax(bad)} (counted from 0)" if bad.ndim else ""

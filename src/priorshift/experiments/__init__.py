@@ -1,0 +1,1 @@
+"""Running experiments: the paper's tables and figures, reports, and their commands."""

@@ -1,0 +1,250 @@
+"""``priorshift run``: learners against shifts, over seeds, side by side with the oracle."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from priorshift.calibration import CALIBRATIONS
+from priorshift.cli.arguments import names, one_name, whole_number
+from priorshift.cli.messages import first_lines, warn
+from priorshift.errors import InputError
+from priorshift.experiments.report import Record, printable, results_table
+from priorshift.experiments.report.output import check_writable, write_whole
+from priorshift.experiments.running.jobs import Bench, Job, Measure
+from priorshift.experiments.running.kept import Kept
+from priorshift.experiments.running.kernels import prepare_kernels
+from priorshift.experiments.running.plan import is_papers, make_plan, make_record
+from priorshift.experiments.running.progress import Progress
+from priorshift.experiments.running.sketches import sketch_name
+from priorshift.experiments.running.workers import run_jobs
+from priorshift.experiments.store import Store
+from priorshift.learners import LEARNERS
+from priorshift.learners.base import PRESETS
+from priorshift.learners.linear.hints import HINTS
+from priorshift.risk import SKETCHES
+from priorshift.simulation.evaluate import PROTOCOLS
+from priorshift.simulation.shifts import SHIFTS
+
+_DESCRIPTION = """\
+Send learners through streams whose class mix shifts, and report their average error in percent
+beside that of an oracle that knows the class mix of every round.
+"""
+_EPILOG = """\
+FILE.npz holds X0, y0 (labelled offline set) and X1, y1 (pool that the stream is drawn from), or
+P0, y0, P1, y1 with class probabilities in the place of features. A NAME is 'digits', or that of
+NAME.npz in the folder that the environment variable PRIORSHIFT_DATA names.
+
+examples:
+  priorshift run --shift squ,ber --learner fix,atlas,atlas-ada --hint fwd,okm --rounds 2000
+  priorshift run --learner uogd,atlas --sketch blocks:1000 --store results.db
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give the parser of ``priorshift run`` its description and options.
+
+    Examples
+    --------
+    >>> add_arguments(argparse.ArgumentParser())
+    """
+    parser.description = _DESCRIPTION
+    parser.epilog = _EPILOG
+    parser.set_defaults(command=run)
+    _add_what(parser.add_argument_group("what to run"))
+    _add_world(parser.add_argument_group("the stream"))
+    _add_how(parser.add_argument_group("how to run it"))
+
+
+def _add_what(group: Any) -> None:
+    group.add_argument(
+        "--data", default="synthetic", metavar="DATA", help="synthetic, a NAME, or FILE.npz"
+    )
+    group.add_argument(
+        "--shift",
+        type=names("shift", SHIFTS),
+        default="lin,squ,sin,ber",
+        metavar="NAME,...",
+        help=f"how the class mix changes: {', '.join(SHIFTS)}",
+    )
+    group.add_argument(
+        "--learner",
+        type=names("learner", LEARNERS),
+        default="fix,fth,ftfwh,rogd,uogd,atlas",
+        metavar="NAME,...",
+        help=f"who follows it: {', '.join(LEARNERS)}",
+    )
+    group.add_argument(
+        "--hint",
+        type=names("hint", HINTS),
+        metavar="NAME,...",
+        help=f"for atlas-ada: {', '.join(HINTS)} (default: okm)",
+    )
+    group.add_argument(
+        "--preset",
+        choices=PRESETS,
+        default="paper",
+        help="constants of the tables, of the theorems, or without a horizon",
+    )
+    group.add_argument(
+        "--protocol",
+        choices=PROTOCOLS,
+        help="order within a round (default: each learner's own)",
+    )
+    group.add_argument(
+        "--calibration",
+        type=one_name("calibration", CALIBRATIONS),
+        metavar="NAME",
+        help=f"of f0, on the hold-out: {', '.join(CALIBRATIONS)} (default: each learner's own)",
+    )
+    group.add_argument(
+        "--loss", choices=("softmax", "hinge"), default="softmax", help="loss of linear learners"
+    )
+    group.add_argument(
+        "--window", type=whole_number(), metavar="ROUNDS", help="memory of ftfwh (default: 100)"
+    )
+    group.add_argument(
+        "--sketch",
+        type=sketch_name,
+        metavar="NAME:SIZE",
+        help="what uogd, atlas and atlas-ada read each round in the place of the whole offline "
+        f"set, as blocks:1000; names: {', '.join(SKETCHES)}",
+    )
+
+
+def _add_world(group: Any) -> None:
+    group.add_argument(
+        "--rounds", type=whole_number(), default=1000, metavar="T", help="length of a stream"
+    )
+    group.add_argument(
+        "--batch-size", type=whole_number(), default=100, metavar="N", help="rows in a round"
+    )
+    group.add_argument(
+        "--mu1", metavar="MIX", help="class mix, as for --mu2 (default: all classes alike)"
+    )
+    group.add_argument(
+        "--mu2",
+        metavar="MIX",
+        help="the other class mix: shares as 0.2,0.3,0.5, or one class that has it all "
+        "(default: the first class; of synthetic data, the last)",
+    )
+    group.add_argument(
+        "--period",
+        type=whole_number(2),
+        metavar="ROUNDS",
+        help="period of the shifts squ and sin, and of the hint peri (default: 40)",
+    )
+    group.add_argument(
+        "--probability", type=float, metavar="P", help="chance of a switch in ber (default: 0.05)"
+    )
+
+
+def _add_how(group: Any) -> None:
+    group.add_argument(
+        "--seeds", type=whole_number(), default=5, metavar="S", help="use seeds 0 to S-1"
+    )
+    group.add_argument(
+        "--jobs",
+        type=whole_number(0, most=1024),
+        default=0,
+        metavar="J",
+        help="processes (default: 0, one on each core, or 1 for a short run)",
+    )
+    group.add_argument(
+        "--store",
+        metavar="PATH",
+        help="keep each seed's result there as soon as it is done, and take from there what was "
+        "measured before with the same settings: a run that was stopped goes on where it was",
+    )
+    group.add_argument(
+        "--json", metavar="PATH", help="write JSON there; with - on standard output, alone"
+    )
+    group.add_argument("--quiet", action="store_true", help="no progress, no warnings")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Do what the options of ``priorshift run`` say.
+
+    Examples
+    --------
+    >>> from priorshift.cli import main
+    >>> main("run --learner fix --shift lin --rounds 20 --seeds 1 --quiet".split())
+    synthetic data, preset paper, 20 rounds of 100 rows, 1 seed: average error in %
+    ...
+    0
+    """
+    if options.json is not None and options.json != "-":
+        check_writable(options.json, "--json")
+    store = None if options.store is None else _open_store(options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        bench, jobs = make_plan(options)
+    planned = first_lines(caught)
+    if not options.quiet:
+        warn(planned)  # before the work: the user may want to stop it
+    found = _measure_all(options, bench, jobs, store)
+    if not options.quiet:
+        later = [text for row in found for one in row for text in one.warnings]
+        warn(text for text in later if text not in planned)
+    records = [make_record(options, job, row) for job, row in zip(jobs, found, strict=True)]
+    _write(options, records)
+
+
+def _open_store(options: argparse.Namespace) -> Store:
+    check_writable(options.store, "--store")
+    if (
+        options.json not in (None, "-")
+        and Path(options.json).resolve() == Path(options.store).resolve()
+    ):
+        raise InputError(f"--store and --json are the same file, {options.store}; give two")
+    return Store(options.store)
+
+
+def _measure_all(
+    options: argparse.Namespace, bench: Bench, jobs: list[Job], store: Store | None
+) -> list[list[Measure]]:
+    """Take from the store what it has, and run the rest."""
+    kept = None if store is None else Kept(store, bench, jobs, options.preset)
+    ready = {} if kept is None else kept.ready(options.seeds)
+    if store is not None and not options.quiet:
+        total = len(jobs) * options.seeds
+        print(
+            f"priorshift: {len(ready)} of {total} results found ready in {store.path}",
+            file=sys.stderr,
+        )
+    counts = Counter(number for number, _ in ready)
+    waiting = [job.learner for n, job in enumerate(jobs) if counts[n] < options.seeds]
+    prepare_kernels(waiting, quiet=options.quiet)
+    progress = Progress(
+        [job.label for job in jobs],
+        options.rounds * options.seeds,
+        quiet=options.quiet,
+        ready=[options.rounds * counts[number] for number in range(len(jobs))],
+    )
+    return run_jobs(
+        bench,
+        jobs,
+        options.seeds,
+        processes=options.jobs,
+        progress=progress,
+        ready=ready,
+        keep=None if kept is None else kept.keep,
+    )
+
+
+def _write(options: argparse.Namespace, records: list[Record]) -> None:
+    text = json.dumps(records, indent=2, allow_nan=False) + "\n"
+    if options.json == "-":
+        sys.stdout.write(text)
+        return
+    if options.json is not None:
+        write_whole(options.json, text)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    table = results_table(records, compare=is_papers(options), width=width)
+    print(printable(table, sys.stdout.encoding))

@@ -1,0 +1,1 @@
+"""Published files to data sets: tables, idx files, images, networks."""

@@ -1,0 +1,145 @@
+"""Tables in plain text: results with the clairvoyant and the paper's numbers beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from priorshift.experiments.paper import PAPER_ROUNDS, paper_error
+from priorshift.experiments.report.records import Record
+
+_GAP = "  "
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Line up columns of text under a header.
+
+    Examples
+    --------
+    >>> print(text_table(["learner", "lin"], [["ATLAS", "5.44"], ["oracle", "3.27"]]))
+    learner  lin
+    -------  ----
+    ATLAS    5.44
+    oracle   3.27
+    """
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = [header, ["-" * width for width in widths], *rows]
+    padded = (
+        _GAP.join(text.ljust(width) for text, width in zip(line, widths, strict=True))
+        for line in lines
+    )
+    return "\n".join(line.rstrip() for line in padded)
+
+
+def results_table(records: Sequence[Record], *, compare: bool, width: int | None = None) -> str:
+    """Show learners as rows and shifts as columns, mean and deviation of the error in percent.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        At least one; one for each learner, hint and shift.
+    compare : bool
+        Print the paper's number and the difference where there is one. Only for runs that are the
+        paper's in all but the number of rounds.
+    width : int, optional
+        Columns of the terminal. A wider table is cut into one table for each shift.
+
+    Examples
+    --------
+    >>> record: Record = {
+    ...     "learner": "atlas", "hint": None, "preset": "paper", "protocol": "predict-first",
+    ...     "calibration": "none", "calibration_map": "none",
+    ...     "data": "synthetic", "shift": "squ", "rounds": 10_000, "batch_size": 100,
+    ...     "sketch": None, "errors": [4.25], "error_mean": 4.25, "error_std": 0.0,
+    ...     "oracle_error": 1.98,
+    ...     "calibrated_oracle_error": 3.1, "fix_error": 7.84, "prior_error": 0.1,
+    ...     "variation": 1.0, "seconds": 2.0, "rounds_per_second": 5000.0}
+    >>> print(results_table([record], compare=True))
+    synthetic data, preset paper, 10,000 rounds of 100 rows, 1 seed: average error in %
+    <BLANKLINE>
+    learner      protocol       squ
+    -----------  -------------  ------------------------
+    ATLAS        predict-first  4.25 (paper 4.27, -0.02)
+    f0 as it is                 7.84
+    oracle                      1.98
+    <BLANKLINE>
+    paper: the published number, and ours minus it.
+    """
+    shifts = list(dict.fromkeys(record["shift"] for record in records))
+    tables = [_grid(records, shifts, compare)]
+    if width is not None and len(shifts) > 1 and _width(tables[0]) > width:
+        tables = [_grid(records, [shift], compare) for shift in shifts]
+    return "\n\n".join([_title(records), *tables, *_footnotes(records, compare)])
+
+
+def learner_label(learner: str, hint: str | None) -> str:
+    """Name a learner as the paper does.
+
+    Examples
+    --------
+    >>> learner_label("atlas-ada", "okm")
+    'ATLAS-ADA (okm)'
+    """
+    return learner.upper() + (f" ({hint})" if hint is not None else "")
+
+
+def _title(records: Sequence[Record]) -> str:
+    record = records[0]
+    sketch = next((f"sketch {r['sketch']}, " for r in records if r["sketch"] is not None), "")
+    seeds = len(record["errors"])
+    deviation = " ± its standard deviation over the seeds" if seeds > 1 else ""
+    return (
+        f"{record['data']} data, preset {record['preset']}, {sketch}{record['rounds']:,} rounds of "
+        f"{record['batch_size']:,} rows, {seeds} seed{'s' * (seeds > 1)}: "
+        f"average error in %{deviation}"
+    )
+
+
+def _grid(records: Sequence[Record], shifts: Sequence[str], compare: bool) -> str:
+    """One table: a row for each learner and hint, the baseline, the clairvoyant."""
+    cells = {(r["learner"], r["hint"], r["protocol"], r["shift"]): r for r in records}
+    rows = []
+    for learner, hint, protocol in dict.fromkeys(key[:3] for key in cells):
+        found = [cells.get((learner, hint, protocol, shift)) for shift in shifts]
+        texts = ["" if record is None else _cell(record, compare) for record in found]
+        rows.append([learner_label(learner, hint), protocol, *texts])
+    by_shift = {record["shift"]: record for record in records}
+    if not any(record["learner"] == "fix" for record in records):
+        baseline = [f"{by_shift[shift]['fix_error']:.2f}" for shift in shifts]
+        rows.append(["f0 as it is", "", *baseline])
+    rows.append(["oracle", "", *(f"{by_shift[shift]['oracle_error']:.2f}" for shift in shifts)])
+    for recipe, fitted in dict.fromkeys((r["calibration"], r["calibration_map"]) for r in records):
+        if recipe != "none":
+            floors = {r["shift"]: r for r in records if r["calibration"] == recipe}
+            texts = [f"{floors[shift]['calibrated_oracle_error']:.2f}" for shift in shifts]
+            rows.append([f"f0 by {fitted}, true mix", "", *texts])
+    return text_table(["learner", "protocol", *shifts], rows)
+
+
+def _cell(record: Record, compare: bool) -> str:
+    text = f"{record['error_mean']:.2f}"
+    if len(record["errors"]) > 1:
+        text += f" ±{record['error_std']:.2f}"
+    published = _published(record) if compare else None
+    if published is None:
+        return text
+    return f"{text} (paper {published:.2f}, {record['error_mean'] - published:+.2f})"
+
+
+def _published(record: Record) -> float | None:
+    return paper_error(record["learner"], record["hint"], record["shift"], record["batch_size"])
+
+
+def _footnotes(records: Sequence[Record], compare: bool) -> list[str]:
+    if not compare or all(_published(record) is None for record in records):
+        return []
+    rounds = records[0]["rounds"]
+    if rounds == PAPER_ROUNDS:
+        return ["paper: the published number, and ours minus it."]
+    return [
+        f"paper: the published number, and ours minus it. It is for {PAPER_ROUNDS:,} rounds, this "
+        f"run has\n{rounds:,}, and step sizes follow the number of rounds: expect differences."
+    ]
+
+
+def _width(table: str) -> int:
+    return max(map(len, table.splitlines()))

@@ -1,0 +1,224 @@
+"""The paper's four tables as grids: which rows and columns they have and what marks them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from priorshift.errors import InputError
+from priorshift.experiments.paper import TABLE_1, TABLE_3, TABLE_4
+from priorshift.experiments.report.entry import Entry
+from priorshift.experiments.report.grid import Column, ColumnGroup, Grid, GridCell, GridRow, Kind
+from priorshift.experiments.reproduce.names import (
+    DATA_SETS,
+    HINTS,
+    LEARNERS,
+    SHIFTS,
+    is_oracle,
+    paper_name,
+)
+from priorshift.experiments.reproduce.significance import marks
+
+_TEST = "by the paired t-test at 5 %"
+
+
+class _Rule(NamedTuple):
+    """How the entries of one world are marked."""
+
+    bold: Literal["ties", "best"]
+    bullet: Literal["better-than", "worse-than"] | None = None
+    reference: str | None = None
+
+
+def learner_table(
+    cells: Mapping[tuple[str, str], Entry],
+    *,
+    title: str = "The paper's Table 1: learners on the synthetic data",
+    caption: str = "",
+    labels: Mapping[str, str] | None = None,
+) -> Grid:
+    """Lay out Table 1: learners as rows, shifts as columns.
+
+    Parameters
+    ----------
+    cells : mapping from (learner, shift) to Entry
+        The paper's learners come first and in its order, then others in the order of ``cells``,
+        then what has "oracle" in its name. A missing cell is empty.
+    title, caption : str
+    labels : mapping, optional
+        What to call learners and shifts, where it is not the paper's name.
+
+    Examples
+    --------
+    >>> grid = learner_table({("auto", "squ"): Entry((2.1, 2.2)),
+    ...                       ("atlas", "squ"): Entry((4.2, 4.3)),
+    ...                       ("fix", "squ"): Entry((7.8, 7.9))})
+    >>> [(row.label, row.kind, row.cells[0].mark.bold) for row in grid.rows]
+    [('FIX', 'paper', False), ('ATLAS', 'paper', True), ('AUTO', 'ours', False)]
+    """
+    learners = _ordered(TABLE_1, (learner for learner, _ in cells))
+    shifts = _ordered(SHIFTS, (shift for _, shift in cells))
+    worlds = {
+        shift: _marked(
+            {name: cells.get((name, shift)) for name in learners}, TABLE_1, _Rule("ties")
+        )
+        for shift in shifts
+    }
+    rows = tuple(
+        GridRow(
+            paper_name(name, labels), tuple(worlds[s][name] for s in shifts), _kind(name, TABLE_1)
+        )
+        for name in learners
+    )
+    columns = tuple(Column(paper_name(shift, labels)) for shift in shifts)
+    bold = f"the best, and those not significantly worse {_TEST}"
+    return Grid(title, "learner", (ColumnGroup("", columns),), rows, caption, bold)
+
+
+def hint_table(
+    cells: Mapping[tuple[int, str, str], Entry],
+    *,
+    title: str = "The paper's Table 2: hints of ATLAS-ADA on the synthetic data",
+    caption: str = "",
+    labels: Mapping[str, str] | None = None,
+) -> Grid:
+    """Lay out Table 2: shifts as rows, hints as columns, a group for each number of rows a round.
+
+    Parameters
+    ----------
+    cells : mapping from (rows in a round, shift, hint) to Entry
+        The hint "none" is ATLAS. Other names than the paper's hints ("tracker", "oracle", ...) are
+        columns apart, in every group that has one of them.
+    title, caption : str
+    labels : mapping, optional
+
+    Examples
+    --------
+    >>> grid = hint_table({(10, "squ", "none"): Entry((4.5, 4.6)),
+    ...                    (10, "squ", "fwd"): Entry((3.7, 3.81)),
+    ...                    (10, "squ", "tracker"): Entry((2.1, 2.2))})
+    >>> grid.groups[0].title, [column.label for column in grid.groups[0].columns]
+    ('Sample size: 10', ['None', 'Fwd', 'TRACKER'])
+    >>> grid.rows[0].cells[1].mark
+    Mark(bold=True, bullet=True)
+    """
+    rule = _Rule("best", "better-than", "none")
+    sizes = sorted({size for size, _, _ in cells})
+    blocks = [
+        _Block(f"Sample size: {size:,}", {key[1:]: cells[key] for key in cells if key[0] == size})
+        for size in sizes
+    ]
+    groups, rows = _blocks(blocks, SHIFTS, HINTS, rule, labels)
+    bold, bullet = "the best one", f"significantly better than ATLAS without hint (None) {_TEST}"
+    return Grid(title, "shift", groups, rows, caption, bold, bullet)
+
+
+def benchmark_table(
+    cells: Mapping[tuple[str, str, str], Entry],
+    *,
+    table: Literal[3, 4],
+    title: str | None = None,
+    caption: str = "",
+    labels: Mapping[str, str] | None = None,
+) -> Grid:
+    """Lay out Table 3 or 4: data sets as rows, learners as columns, a group for each shift.
+
+    Parameters
+    ----------
+    cells : mapping from (data, shift, learner) to Entry
+        Those of other shifts are left out, so that both tables can be made of one mapping. Data
+        sets come in the paper's order, then others; learners beyond the paper are columns apart.
+    table : {3, 4}
+        3: Lin and Ber. 4: Sin and Squ.
+    title : str, optional
+    caption : str
+    labels : mapping, optional
+
+    Examples
+    --------
+    >>> grid = benchmark_table({("mnist", "ber", "atlas-ada"): Entry((1.02, 1.04, 1.03)),
+    ...                         ("mnist", "ber", "fix"): Entry((1.81, 1.84, 1.80)),
+    ...                         ("mnist", "sin", "fix"): Entry((1.8, 1.8, 1.8))}, table=3)
+    >>> [group.title for group in grid.groups], [cell.mark.bullet for cell in grid.rows[0].cells]
+    (['Ber'], [True, False])
+    """
+    if table not in (3, 4):
+        raise InputError(
+            f"there is no benchmark table {table!r}; give 3 (Lin, Ber) or 4 (Sin, Squ)"
+        )
+    shifts = next(iter((TABLE_3 if table == 3 else TABLE_4).values()))
+    rule = _Rule("best", "worse-than", "atlas-ada")
+    blocks = [
+        _Block(
+            paper_name(shift, labels),
+            {(key[0], key[2]): cells[key] for key in cells if key[1] == shift},
+        )
+        for shift in shifts
+        if any(key[1] == shift for key in cells)
+    ]
+    groups, rows = _blocks(blocks, DATA_SETS, LEARNERS, rule, labels)
+    if title is None:
+        named = " and ".join(paper_name(shift, labels) for shift in shifts)
+        title = f"The paper's Table {table}: learners on real data ({named})"
+    bold, bullet = "the best one", f"significantly worse than ATLAS-ADA {_TEST}"
+    return Grid(title, "data", groups, rows, caption, bold, bullet)
+
+
+class _Block(NamedTuple):
+    """A group of columns: its title, and its entries by row and column."""
+
+    title: str
+    cells: Mapping[tuple[str, str], Entry]
+
+
+def _blocks(
+    blocks: Sequence[_Block],
+    row_order: Sequence[str],
+    column_order: Sequence[str],
+    rule: _Rule,
+    labels: Mapping[str, str] | None,
+) -> tuple[tuple[ColumnGroup, ...], tuple[GridRow, ...]]:
+    """Groups side by side: in each, the entries of one row are one world."""
+    names = _ordered(row_order, (name for block in blocks for name, _ in block.cells))
+    cells: dict[str, list[GridCell]] = {name: [] for name in names}
+    groups = []
+    for block in blocks:
+        columns = _ordered(column_order, (column for _, column in block.cells))
+        heads = tuple(Column(paper_name(c, labels), _kind(c, column_order)) for c in columns)
+        groups.append(ColumnGroup(block.title, heads))
+        for name in names:
+            world = {column: block.cells.get((name, column)) for column in columns}
+            cells[name] += _marked(world, column_order, rule).values()
+    rows = tuple(GridRow(paper_name(name, labels), tuple(cells[name])) for name in names)
+    return tuple(groups), rows
+
+
+def _marked(
+    world: Mapping[str, Entry | None], rivals: Iterable[str], rule: _Rule
+) -> dict[str, GridCell]:
+    """Cells of what was measured side by side; only the paper's own learners compete."""
+    own = set(rivals)
+    entries = {
+        name: entry._replace(competes=entry.competes and name in own)
+        for name, entry in world.items()
+        if entry is not None
+    }
+    found = marks(entries, bold=rule.bold, bullet=rule.bullet, reference=rule.reference)
+    return {
+        name: GridCell(entries[name], found[name]) if name in entries else GridCell()
+        for name in world
+    }
+
+
+def _ordered(known: Iterable[str], found: Iterable[str]) -> list[str]:
+    """What was found: the known ones in their order, then others, oracles last."""
+    own = list(known)
+    present = dict.fromkeys(found)
+    extras = sorted((name for name in present if name not in own), key=is_oracle)
+    return [*(name for name in own if name in present), *extras]
+
+
+def _kind(name: str, own: Iterable[str]) -> Kind:
+    if name in own:
+        return "paper"
+    return "oracle" if is_oracle(name) else "ours"

@@ -1,0 +1,182 @@
+"""All of it: plan, run, tables and figures, files, report."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from priorshift.experiments.report.grid_formats import to_text
+from priorshift.experiments.reproduce import figure_parts, regret_part, table_parts
+from priorshift.experiments.reproduce.background import Background
+from priorshift.experiments.reproduce.claim_formats import claims_text
+from priorshift.experiments.reproduce.files import write_parts
+from priorshift.experiments.reproduce.kept import Times
+from priorshift.experiments.reproduce.markdown import write_markdown
+from priorshift.experiments.reproduce.page import write_report
+from priorshift.experiments.reproduce.parts import Part, Results
+from priorshift.experiments.reproduce.plan import EXPERIMENTS, Experiment, plan
+from priorshift.experiments.reproduce.runner import Runner, Standing
+from priorshift.experiments.reproduce.tasks import RegretTask, StreamTask, Task
+from priorshift.experiments.reproduce.worlds import is_here
+from priorshift.experiments.store import Store
+
+_PAGE = 100  # columns where there is no terminal
+_PARTS: dict[str, Callable[[Experiment, Results], Part]] = {
+    "table1": table_parts.table_1,
+    "table2": table_parts.table_2,
+    "table3": table_parts.benchmark,
+    "table4": table_parts.benchmark,
+    "fig-weights": figure_parts.weights,
+    "fig-peri": figure_parts.peri,
+    "fig-shl": figure_parts.shl,
+    "fig-skyline": figure_parts.skyline,
+    "fig-shifts": figure_parts.shifts,
+}
+
+
+class Outcome(NamedTuple):
+    """What a reproduction came to.
+
+    ``texts`` are tables and claims for a terminal, ``files`` everything written, ``notes`` what a
+    user should know.
+
+    Examples
+    --------
+    >>> Outcome((), [], []).files
+    []
+    """
+
+    texts: Sequence[str]
+    files: list[Path]
+    notes: list[str]
+
+
+def reproduce(
+    names: Sequence[str],
+    *,
+    quick: bool,
+    seeds: int,
+    jobs: int,
+    out: Path,
+    tell: Callable[[Standing], None] | None = None,
+    width: int | None = None,
+) -> Outcome:
+    """Run experiments, and write their tables, figures and report into a folder.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of ``EXPERIMENTS``.
+    quick : bool
+        Few rounds, bundled data only.
+    seeds : int
+        Seeds 0 to ``seeds - 1`` are used.
+    jobs : int
+        Worker processes, 0 for one on each core.
+    out : Path
+        The folder. ``results.db`` in it holds every result, and is added to.
+    tell : callable, optional
+        Called with a ``Standing`` now and then.
+    width : int, optional
+        Columns of the terminal that the texts are for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = reproduce(["fig-shifts"], quick=True, seeds=1, jobs=1, out=Path(folder))
+    ...     sorted(path.name for path in done.files)
+    ['fig-shifts.png', 'fig-shifts.svg', 'report.html', 'results.md']
+    """
+    began = time.monotonic()
+    experiments, notes = _with_data([plan(name, quick=quick, seeds=seeds) for name in names], seeds)
+    work: dict[Task, str] = {
+        StreamTask(run): experiment.name
+        for experiment in experiments
+        for some in experiment.runs.values()
+        for run in some
+    }
+    measured = regret_part.tasks(quick=quick, seeds=seeds) if "regret" in names else []
+    work.update(dict.fromkeys(measured, "regret"))
+    times = Times(out / "times.jsonl")
+    runner = Runner(
+        Store(out / "results.db"),
+        jobs,
+        tell,
+        lambda task, seconds: times.add(work[task], task.label, seconds),
+    )
+    results = runner.results(work)
+    if tell is not None:
+        tell(Standing(0, len(work), len(work), 0.0, "drawing tables and figures"))
+    streams: Results = {t.run: r for t, r in results.items() if isinstance(t, StreamTask)}
+    regrets = {t: r for t, r in results.items() if isinstance(t, RegretTask)}
+    parts = [
+        regret_part.regret(experiment, regrets)
+        if experiment.name == "regret"
+        else _PARTS[experiment.name](experiment, streams)
+        for experiment in experiments
+    ]
+    # What a small run shows is no evidence for or against anything.
+    parts = [
+        replace(part, claims=()) if experiment.small else part
+        for part, experiment in zip(parts, experiments, strict=True)
+    ]
+    notes += dict.fromkeys(runner.warnings)
+    files = write_parts(parts, out)
+    background = Background(
+        command=_command(names, quick, seeds),
+        quick=quick,
+        seeds=seeds,
+        jobs=runner.jobs,
+        seconds=time.monotonic() - began,
+        work=times.total(),
+        notes=notes,
+    )
+    files.append(write_markdown(parts, experiments, background, out))
+    files.append(write_report(parts, experiments, background, out))
+    texts = [text for part in parts for text in _texts(part, width)]
+    return Outcome(texts, files, notes)
+
+
+def _command(names: Sequence[str], quick: bool, seeds: int) -> str:
+    what = "all" if set(names) == set(EXPERIMENTS) else " ".join(names)
+    return f"priorshift reproduce {what}{' --quick' * quick} --seeds {seeds}"
+
+
+def _with_data(experiments: Sequence[Experiment], seeds: int) -> tuple[list[Experiment], list[str]]:
+    """Leave out what needs data that are not here; an experiment that loses all is done small."""
+    found, notes = [], []
+    for experiment in experiments:
+        runs = {
+            role: tuple(run for run in some if is_here(run.world))
+            for role, some in experiment.runs.items()
+        }
+        lost = {
+            run.world.data
+            for some in experiment.runs.values()
+            for run in some
+            if not is_here(run.world)
+        }
+        if lost:
+            notes.append(f"{experiment.name}: left out for want of data: {', '.join(sorted(lost))}")
+        if lost and not runs.get("cell"):
+            small = plan(experiment.name, quick=True, seeds=seeds)
+            notes.append(f"{experiment.name}: none of its data are here; digits stand in, small")
+            found.append(small)
+        else:
+            found.append(replace(experiment, runs=runs))
+    return found, list(dict.fromkeys(notes))
+
+
+def _texts(part: Part, width: int | None) -> list[str]:
+    texts = [to_text(grid, width) for grid in part.grids.values()]
+    if part.words and not part.grids:
+        texts.append(f"{part.title}:")
+    texts += [textwrap.fill(words, width or _PAGE) for words in part.words]
+    if part.claims:
+        texts.append(f"{part.title}:\n{claims_text(part.claims, width or _PAGE)}")
+    return texts

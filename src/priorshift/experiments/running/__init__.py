@@ -1,0 +1,1 @@
+"""Runs of learners over streams, in worker processes."""

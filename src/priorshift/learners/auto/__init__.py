@@ -1,0 +1,1 @@
+"""Auto: trackers at the core, and a linear model where the held-out set shows that it pays."""

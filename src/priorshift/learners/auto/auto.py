@@ -1,0 +1,166 @@
+"""Auto: trackers at the core, and a linear model where the hold-out shows that it pays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from priorshift._numerics import row_sums
+from priorshift._validation import check_integer
+from priorshift.learners.auto.correction import Correction, correction, tilted
+from priorshift.learners.auto.residual import judged_step, sketch_of
+from priorshift.learners.trackers.components import bayes
+from priorshift.learners.trackers.em import check_share, shared
+from priorshift.learners.trackers.late import Late
+from priorshift.learners.trackers.regimes import RegimesSeen, RegimesState
+from priorshift.learners.trackers.tracker import Tracker
+from priorshift.source import Batch, Source
+from priorshift.typing import FloatArray
+
+_TRACKER = Tracker()
+# Odds that the linear model starts with: it has shown nothing yet.
+_FIRST_WEIGHTS = (0.9, 0.1)
+
+
+class AutoState(NamedTuple):
+    """Rounds seen, the tracker, the linear model, and how far each is trusted.
+
+    ``models`` (2, K, m + 1) are the linear models of the two halves on principal components,
+    ``slopes`` (2, K, d) and ``offsets`` (2, K) the same on features; ``weights`` (2,) those of the
+    reweighted f and of the linear model. Without a linear model they are empty.
+    """
+
+    t: int
+    tracker: RegimesState
+    models: FloatArray
+    slopes: FloatArray
+    offsets: FloatArray
+    weights: FloatArray
+
+
+@dataclass(frozen=True)
+class Auto:
+    r"""The default: nothing to choose, never far from the best of its members.
+
+    A ``Tracker`` follows the class mix :math:`\mu_t`. What it reads is f, corrected on the features
+    where that was measured to pay on the hold-out (see ``learners/auto/correction.py``). Beside
+    the reweighted f there is a linear model that learns online for the present mix, by gradient
+    steps on the rewritten risk of a sketch of the hold-out. Both are measured every round by
+
+    .. math:: \ell_t(q) = \sum_k \mu_{t,k} \frac{1}{n_k} \sum_{i : y_i = k} -\log q_k(x_i)
+
+    on hold-out rows that they were not trained on, and their class probabilities are mixed with
+    weights :math:`w \leftarrow w\, e^{-\ell_t}` that then lend a share. For any stream
+
+    .. math:: \sum_t \ell_t(mixture) \le \min_q \sum_t \ell_t(q) + \ln\frac{1}{w_1(q)}
+        + T \ln\frac{1}{1 - share},
+
+    with :math:`w_1` 0.9 for the reweighted f and 0.1 for the linear model. With class probabilities
+    alone, a sketch in the place of the hold-out, more than 50 classes, or fewer than 6 rows of some
+    class there is the tracker only.
+
+    Parameters
+    ----------
+    linear : bool
+        False leaves out everything that reads features; that is ``Tracker()``.
+    share : float
+        Trust that the members lend to each other every round.
+    rows : int
+        Rows of the hold-out that are read each round.
+
+    Examples
+    --------
+    >>> Auto().name, Auto().protocol
+    ('auto', 'adapt-first')
+    """
+
+    linear: bool = True
+    share: float = 1e-4
+    rows: int = 256
+    name: ClassVar[str] = "auto"
+    protocol: ClassVar[str] = "adapt-first"
+    calibration: ClassVar[str] = "auto"
+    reads_features: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_share("share", self.share)
+        check_integer(self.rows, "rows", least=2)
+
+    def correction(self, source: Source) -> Correction | None:
+        """What features add to f, None where they are not read."""
+        return correction(source) if self.linear else None
+
+    def start(self, source: Source) -> AutoState:
+        """The tracker at its start; the linear model at zero, which is the tracker too."""
+        found = self.correction(source)
+        K, d = source.n_classes, source.risk.XT.shape[0] if found is not None else 0
+        width = 0 if found is None else found.components.shape[1]
+        return AutoState(
+            t=0,
+            tracker=_TRACKER.start(source),
+            models=np.zeros((2, K, width)),
+            slopes=np.zeros((2, K, d)),
+            offsets=np.zeros((2, K)),
+            weights=np.array(_FIRST_WEIGHTS if found is not None else (1.0, 0.0)),
+        )
+
+    def predict_proba(self, source: Source, state: AutoState, batch: Batch) -> FloatArray:
+        """Class probabilities of the members, mixed."""
+        found = self.correction(source)
+        proba = _TRACKER.predict_proba(source, state.tracker, _read(found, batch))
+        if found is None:
+            return proba
+        weights = shared(state.weights, self.share)
+        number, K = proba.shape
+        logits = batch.features @ state.slopes.reshape(2 * K, -1).T + state.offsets.ravel()
+        bent = tilted(np.repeat(proba, 2, axis=0), logits.reshape(2 * number, K))
+        mixed = weights[0] * proba + 0.5 * weights[1] * bent.reshape(number, 2, K).sum(axis=1)
+        return np.asarray(mixed / row_sums(mixed)[:, None])
+
+    def adapt(self, source: Source, state: AutoState, batch: Batch) -> AutoState:
+        """Follow the mix; then measure the linear model under it, and let it learn."""
+        found = self.correction(source)
+        tracker = _TRACKER.adapt(source, state.tracker, _read(found, batch))
+        state = state._replace(t=state.t + 1, tracker=tracker)
+        if found is None:
+            return state
+        mix = _TRACKER.prior(source, tracker)
+        sketch = sketch_of(found, self.rows, state.t)
+        losses, models = judged_step(sketch, state.models, mix, source.prior)
+        weights, _ = bayes(shared(state.weights, self.share), -losses)
+        slopes, offsets = found.raw(models)
+        return state._replace(models=models, slopes=slopes, offsets=offsets, weights=weights)
+
+    def trace(self, state: AutoState) -> FloatArray:
+        """What correcting the batch just learned from will need, should labels come late."""
+        return _TRACKER.trace(state.tracker)
+
+    def correct(self, source: Source, state: AutoState, late: Late) -> AutoState:
+        """The tracker's belief with labels of an old batch; the linear model stays as it is."""
+        late = late._replace(batch=_read(self.correction(source), late.batch))
+        return state._replace(tracker=_TRACKER.correct(source, state.tracker, late))
+
+    def prior(self, source: Source, state: AutoState) -> FloatArray:
+        """The class mix of the last batch, as the tracker sees it."""
+        return _TRACKER.prior(source, state.tracker)
+
+    def weights(self, source: Source, state: AutoState) -> FloatArray:
+        """Weights (2,) of the reweighted f and of the linear model."""
+        return state.weights
+
+    def effective_size(self, source: Source, state: AutoState) -> float:
+        """How many rows the present mix rests on."""
+        return _TRACKER.effective_size(source, state.tracker)
+
+    def regimes_seen(self, source: Source, state: AutoState) -> RegimesSeen:
+        """The regimes of the stream so far, oldest first."""
+        return _TRACKER.regimes_seen(source, state.tracker)
+
+
+def _read(found: Correction | None, batch: Batch) -> Batch:
+    """The batch with f corrected, where that pays."""
+    if found is None or not found.used:
+        return batch
+    return batch._replace(proba=found(batch.proba, batch.features))

@@ -1,0 +1,267 @@
+r"""A linear correction of f on the features, fitted on the hold-out and measured honestly.
+
+f may have been trained on few rows, or have a shape that its calibration cannot mend. With features
+at hand the hold-out can: the corrected class probabilities are
+
+.. math:: g_k(x) \propto f_k(x) \exp(\langle w_k, x \rangle),
+
+with w of least penalised log-loss, in the space of the first whitened principal components. The
+penalty is chosen by cross-fitting, and g is used only where it beats f on rows that it was not
+fitted on by more than the noise of that measurement. With g in the place of f all else stays as it
+is: it is moved to another class mix like f.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
+
+from priorshift._numerics import row_softmax
+from priorshift.priors._cache import per_source
+from priorshift.source import Source
+from priorshift.source.model import log_probabilities
+from priorshift.typing import FloatArray, IntArray
+
+_COMPONENTS = 64
+_BASIS_ROWS = 2000
+_MOST_ROWS = 6000
+# Fewer rows of some class are not enough to judge by; with more classes the work outgrows its use.
+_FEWEST_OF_A_CLASS = 6
+_MOST_CLASSES = 50
+_FOLDS = 5
+_PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
+_SMALLEST = 1e-9
+
+
+class Basis(NamedTuple):
+    """Whitened principal directions: features x (d,) become ``(x - centre) @ directions`` (m,)."""
+
+    centre: FloatArray
+    directions: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """What the hold-out has to say beyond f.
+
+    Attributes
+    ----------
+    basis : Basis
+    slopes : (K, d) array, offsets : (K,) array
+        The correction of the logarithms of f; both zero where it does not pay.
+    gain, noise : float
+        Nats of log-loss that it gains on rows it was not fitted on, and their standard error.
+    logs : (n, K) array
+        Logarithms of the probabilities of the hold-out, corrected by maps fitted on other rows.
+    components : (n, m + 1) array
+        The hold-out's rows in the basis, with a last column of ones.
+    labels : (n,) array
+        Their classes, sorted.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from priorshift.source import build_source
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 600)
+    >>> X = rng.normal(size=(600, 2)) + 2.0 * y[:, None]
+    >>> poor = LogisticRegression().fit(X[:6, :1], y[:6])          # few rows, one feature
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import FunctionTransformer
+    >>> first = FunctionTransformer(lambda X: np.asarray(X)[:, :1])
+    >>> found = correction(build_source(make_pipeline(first, poor), X, y))
+    >>> found is not None and bool(found.gain > 5 * found.noise)
+    True
+    """
+
+    basis: Basis
+    slopes: FloatArray
+    offsets: FloatArray
+    gain: float
+    noise: float
+    logs: FloatArray
+    components: FloatArray
+    labels: IntArray
+
+    @property
+    def used(self) -> bool:
+        """Whether the correction pays."""
+        return bool(self.gain > self.noise)
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """Rows of each class."""
+        return np.bincount(self.labels, minlength=self.logs.shape[1])
+
+    @cached_property
+    def sketches(self) -> dict[int, Any]:
+        """Parts of the hold-out, by their number of rows, kept for as long as this."""
+        return {}
+
+    def __call__(self, proba: FloatArray, features: FloatArray) -> FloatArray:
+        """Corrected class probabilities (n, K)."""
+        if not self.used:
+            return proba
+        return tilted(proba, features @ self.slopes.T + self.offsets)
+
+    def raw(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Turn models (..., K, m + 1) on components into slopes (..., K, d), offsets (..., K)."""
+        slopes = W[..., :-1] @ self.basis.directions.T
+        return slopes, W[..., -1] - slopes @ self.basis.centre
+
+
+def tilted(proba: FloatArray, logits: FloatArray) -> FloatArray:
+    """Return probabilities (n, K) proportional to ``proba * exp(logits)``.
+
+    Examples
+    --------
+    >>> tilted(np.array([[0.5, 0.5]]), np.log([[3.0, 1.0]])).round(6).tolist()
+    [[0.75, 0.25]]
+    """
+    return row_softmax(np.log(np.maximum(proba, _SMALLEST)) + logits)
+
+
+def log_softmax(scores: FloatArray) -> FloatArray:
+    """Logarithms of softmax over the last axis.
+
+    Examples
+    --------
+    >>> log_softmax(np.zeros((1, 2))).round(4).tolist()
+    [[-0.6931, -0.6931]]
+    """
+    scores = scores - scores.max(axis=-1, keepdims=True)
+    return np.asarray(scores - np.log(np.exp(scores).sum(axis=-1, keepdims=True)))
+
+
+@per_source
+def correction(source: Source) -> Correction | None:
+    """Fit and measure the correction; None where there are no features, or too few rows.
+
+    It is computed once for a source. Probabilities alone are no features: their calibration has
+    used them already. A sketch in the place of the hold-out has lost which features go with which
+    probabilities.
+    """
+    data = source.risk
+    if data.shuffled or data.weights is not None or data.XT.shape[1] != len(source.labels):
+        return None
+    if source.features.map is log_probabilities or source.n_classes > _MOST_CLASSES:
+        return None
+    if source.counts.min() < _FEWEST_OF_A_CLASS:
+        return None
+    with threadpool_limits(limits=1):  # the bits depend on the machine alone
+        rows = _some_rows(source)
+        X = np.asarray(source.risk.XT[:, rows].T, dtype=np.float64)
+        basis = _basis(X, source.features.intercept)
+        if basis.directions.shape[1] == 0:
+            return None
+        return _measured(X, basis, source.proba[rows], source.labels[rows])
+
+
+def _some_rows(source: Source) -> IntArray:
+    """Evenly spaced rows of each class, all where there are not too many."""
+    share = min(1.0, _MOST_ROWS / len(source.labels))
+    parts = []
+    for a, b in zip(source.risk.offsets[:-1], source.risk.offsets[1:], strict=True):
+        taken = max(min(_FEWEST_OF_A_CLASS, b - a), int(np.ceil(share * (b - a))))
+        parts.append(np.linspace(a, b, taken, endpoint=False).astype(np.intp))
+    return np.concatenate(parts)
+
+
+def _basis(X: FloatArray, intercept: bool) -> Basis:
+    """Principal directions, scaled to variance 1; those of almost no variance are left out."""
+    centre = X.mean(axis=0)
+    some = X[:: max(1, len(X) // _BASIS_ROWS)] - centre
+    if intercept:
+        centre = centre.copy()
+        some[:, -1] = centre[-1] = 0.0
+    n, d = some.shape
+    wide = d > n
+    moment = (some @ some.T if wide else some.T @ some) / n
+    size = len(moment)
+    low = max(0, size - _COMPONENTS)
+    values, vectors = eigh(moment, subset_by_index=(low, size - 1))
+    kept = values > max(1e-6 * values[-1], 1e-30)
+    values, vectors = values[kept], vectors[:, kept]
+    if wide:
+        vectors = some.T @ vectors / np.sqrt(n * values)
+    # A direction has no sign of its own; a state that was saved elsewhere must find the same one.
+    largest = np.abs(vectors).argmax(axis=0)
+    vectors *= np.where(vectors[largest, np.arange(vectors.shape[1])] < 0.0, -1.0, 1.0)
+    return Basis(centre, np.ascontiguousarray(vectors / np.sqrt(values)))
+
+
+def _measured(X: FloatArray, basis: Basis, proba: FloatArray, labels: IntArray) -> Correction:
+    n, K = proba.shape
+    F = np.column_stack([(X - basis.centre) @ basis.directions, np.ones(n)])
+    logs = np.log(np.maximum(proba, _SMALLEST))
+    own = np.arange(n)
+    fold = _folds(labels, _FOLDS)
+    before = -logs[own, labels]
+    W = np.zeros((_FOLDS, K, F.shape[1]))
+    best: tuple[float, FloatArray, float] | None = None
+    for penalty in _PENALTIES:
+        found = np.empty_like(logs)
+        for k in range(_FOLDS):
+            train, test = fold != k, fold == k
+            W[k] = fit_tilt(logs[train], F[train], labels[train], penalty, W[k])
+            found[test] = log_softmax(logs[test] + F[test] @ W[k].T)
+        loss = float(-found[own, labels].mean())
+        if best is not None and loss > best[0]:
+            break
+        best = loss, found, penalty
+    assert best is not None
+    gains = before + best[1][own, labels]
+    gain, noise = float(gains.mean()), float(gains.std() / np.sqrt(n))
+    pays = gain > noise
+    tilt = fit_tilt(logs, F, labels, best[2], W.mean(axis=0)) if pays else np.zeros_like(W[0])
+    slopes = tilt[:, :-1] @ basis.directions.T
+    return Correction(
+        basis=basis,
+        slopes=slopes,
+        offsets=tilt[:, -1] - slopes @ basis.centre,
+        gain=gain,
+        noise=noise,
+        logs=best[1] if pays else logs,
+        components=F,
+        labels=labels,
+    )
+
+
+def _folds(labels: IntArray, folds: int) -> IntArray:
+    """Number the rows of every class 0, 1, ..., folds - 1 in turn; labels are sorted."""
+    counts = np.bincount(labels)
+    return np.concatenate([np.arange(count) % folds for count in counts])
+
+
+def fit_tilt(
+    logs: FloatArray, F: FloatArray, labels: IntArray, penalty: float, start: FloatArray
+) -> FloatArray:
+    """Minimise the mean log-loss of ``softmax(logs + F W^T)`` plus ``penalty / 2 ||W||^2``.
+
+    Examples
+    --------
+    >>> F = np.array([[1.0], [-1.0], [0.5]])
+    >>> W = fit_tilt(np.log(np.full((3, 2), 0.5)), F, np.array([0, 1, 0]), 0.1, np.zeros((2, 1)))
+    >>> W.round(3).ravel().tolist()
+    [1.093, -1.093]
+    """
+    shape = start.shape
+    hot = np.zeros_like(logs)
+    hot[np.arange(len(labels)), labels] = 1.0
+    n = len(labels)
+
+    def objective(flat: FloatArray) -> tuple[float, FloatArray]:
+        W = flat.reshape(shape)
+        after = log_softmax(logs + F @ W.T)
+        value = -float((after * hot).sum()) / n + 0.5 * penalty * float(flat @ flat)
+        return value, ((np.exp(after) - hot).T @ F / n).ravel() + penalty * flat
+
+    options = {"maxiter": 200, "gtol": 1e-6, "ftol": 1e-10}
+    found = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(found.x, dtype=np.float64).reshape(shape)

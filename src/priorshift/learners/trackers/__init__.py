@@ -1,0 +1,1 @@
+"""Learners that follow the class prior and reweight f0."""

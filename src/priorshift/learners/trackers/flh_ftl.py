@@ -1,0 +1,123 @@
+"""FLH-FTL: follow the leading history over means of past estimates (Baby et al., 2023)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from priorshift.learners.base import check_positive
+from priorshift.learners.trackers.moments import LastMean, Moments, no_mean, remember
+from priorshift.source import Batch, Source
+from priorshift.typing import FloatArray, IntArray
+
+_LEVELS = 31
+# An expert lives for two births of its level and a round, so that three of a level can be alive.
+_ALIVE = 3
+
+
+class FlhState(NamedTuple):
+    """Rounds seen, the experts' sums (E, K), rounds of birth (0: none) and weights, the mean."""
+
+    t: int
+    sums: FloatArray
+    born: IntArray
+    weights: FloatArray
+    last: LastMean
+
+
+def level(born: int) -> int:
+    """How often 2 divides the round of birth: the expert lives for ``4 * 2^level + 1`` rounds.
+
+    Examples
+    --------
+    >>> level(12), level(7)
+    (2, 0)
+    """
+    return min((born & -born).bit_length() - 1, _LEVELS - 1)
+
+
+def slot(born: int) -> int:
+    """The place that the expert of a round takes: no expert that is still alive has it.
+
+    Examples
+    --------
+    >>> slot(1), slot(3), slot(5), slot(7)
+    (0, 1, 2, 0)
+    """
+    k = level(born)
+    return _ALIVE * k + (born >> (k + 1)) % _ALIVE
+
+
+_LIVES = np.repeat(4 * 2 ** np.arange(_LEVELS, dtype=np.int64) + 1, _ALIVE)
+
+
+@dataclass(frozen=True)
+class FLHFTL(Moments):
+    r"""Experts that begin at different rounds, each the mean of all estimates since.
+
+    Expert j predicts :math:`x_j = \frac{1}{t - j} \sum_{i=j}^{t-1} s_i`. After round t
+
+    .. math:: v_j \leftarrow \frac{t}{t+1} \cdot
+        \frac{v_j e^{-\alpha |x_j - s_t|^2}}{\sum_i v_i e^{-\alpha |x_i - s_t|^2}}, \qquad
+        v_t = \frac{1}{t+1}
+
+    and the class mix is :math:`\sum_j v_j x_j`. An expert born at round :math:`r 2^k`, r odd, lives
+    for :math:`4 \cdot 2^k + 1` rounds, so that O(log t) are alive and every stretch of rounds has
+    one that began in its first half.
+
+    Parameters
+    ----------
+    rate : float, optional
+        :math:`\alpha`; by default 1 / K, the theory's.
+    estimator
+        As in ``Moments``.
+
+    Examples
+    --------
+    >>> FLHFTL().name
+    'flh-ftl'
+    """
+
+    rate: float | None = None
+    name: ClassVar[str] = "flh-ftl"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive("rate", self.rate)
+
+    def start(self, source: Source) -> FlhState:
+        """No expert yet: the source's prior."""
+        number = _LEVELS * _ALIVE
+        sums = np.zeros((number, source.n_classes))
+        born = np.zeros(number, dtype=np.int64)
+        return FlhState(0, sums, born, np.zeros(number), no_mean(source))
+
+    def adapt(self, source: Source, state: FlhState, batch: Batch) -> FlhState:
+        """Weigh the experts by the new estimate, let the old go, and let one be born."""
+        t = state.t + 1
+        estimate = self.batch_estimate(source, batch)
+        alive = state.born > 0
+        ages = np.where(alive, t - state.born, 1)
+        rate = 1.0 / source.n_classes if self.rate is None else self.rate
+        gaps = ((state.sums / ages[:, None] - estimate) ** 2).sum(axis=1)
+        gaps -= gaps[alive].min() if alive.any() else 0.0
+        weights = np.where(alive, state.weights * np.exp(-rate * np.maximum(gaps, 0.0)), 0.0)
+        stays = alive & (t - state.born < _LIVES)
+        weights = np.where(stays, weights, 0.0)
+        sums = np.where(stays[:, None], state.sums + estimate, 0.0)
+        born = np.where(stays, state.born, 0)
+        total = float(weights.sum())
+        if total > 0.0:
+            weights *= t / ((t + 1) * total)
+        place = slot(t)
+        sums[place], born[place] = estimate, t
+        weights[place] = 1.0 / (t + 1) if total > 0.0 else 1.0
+        shares = weights / np.maximum(np.where(born > 0, t + 1 - born, 1), 1)
+        last = remember(batch, state.last, estimate, shares @ sums, shares.sum())
+        return FlhState(t, sums, born, weights, last)
+
+    def weights(self, source: Source, state: FlhState) -> FloatArray:
+        """Weights of the experts, by place; places without an expert have 0."""
+        return state.weights

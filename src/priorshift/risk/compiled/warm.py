@@ -1,0 +1,66 @@
+"""Compile before the work begins, and say so: the first time on a machine takes a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.core import event
+
+from priorshift.risk.compiled.newton import implicit_step
+from priorshift.risk.compiled.newton_cg import implicit_step_cg
+from priorshift.risk.compiled.softmax import weigh_all
+from priorshift.risk.compiled.steps import linear_proba, mean_proba, risk_step, softmax_risk
+from priorshift.risk.compiled.walk import hard_mix, walk
+
+
+class _Teller(event.Listener):
+    """Calls ``say`` once, when numba has to compile something that it did not keep."""
+
+    def __init__(self, say: Callable[[], None]) -> None:
+        self.say: Callable[[], None] | None = say
+
+    def on_start(self, happening: Any) -> None:
+        if self.say is not None:
+            self.say()
+            self.say = None
+
+    def on_end(self, happening: Any) -> None:
+        """Nothing to say."""
+
+
+def warm_up(say: Callable[[], None], implicit: bool = False) -> None:
+    """Have the kernels of the linear learners ready; ``implicit`` for ATLAS-ADA's as well.
+
+    ``say`` is called once if something has to be compiled: that takes up to a minute, and is kept
+    on the disk for the next time.
+
+    Examples
+    --------
+    >>> warm_up(lambda: None)
+    """
+    X = np.array([[1.0, -1.0], [1.0, 1.0]], np.float32)
+    X.flags.writeable = False  # as the samples of a risk always are
+    shares, offsets = np.ones(2, np.float32), np.arange(3)
+    means, W, half = np.eye(2), np.zeros((1, 2, 2), np.float32), np.full(2, 0.5)
+    one, proba = np.ones(1), np.eye(2)
+    with event.install_listener("numba:compile", _Teller(say)):
+        softmax_risk(X, shares, offsets, means, W, half, 1.0)
+        risk_step(X, shares, offsets, means, W, half, 1.0, one, 1.0)
+        weigh_all(np.zeros((1, 2), np.float32), shares, True, np.zeros(1))
+        mean_proba(one, 1.0, W, proba)
+        linear_proba(W[0], proba)
+        hard_mix(proba, 0, 2, np.eye(2), False)
+        walk(
+            X, shares, offsets[None], means[None], 1.0, 0, W, one, half, one, 1.0, np.ones(2),
+            proba, proba, np.eye(2), False, False,
+        )  # fmt: skip
+        if implicit:
+            implicit_step(
+                X, shares, offsets, means, 1.0, X, shares, offsets, half, half, W, W, one, 1.0,
+                1e-4, 10,
+            )  # fmt: skip
+            implicit_step_cg(
+                X, shares, offsets, means, 1.0, half, half, W, W, one, 1.0, 1e-4, 10,
+            )  # fmt: skip

@@ -1,0 +1,20 @@
+"""One file that holds a source, a learner and a state, without pickle and to the last bit.
+
+The file is a zip archive, nothing in it compressed:
+
+* ``manifest.json``: the format's name and version, all settings, and the size and SHA-256 of every
+  other member. The SHA-256 of the manifest itself is the archive's comment;
+* ``arrays.npz``: every array, under names such as ``source/proba`` and ``state/hint/ring``;
+* ``estimator.skops``, ``features.skops``: scikit-learn objects, in the format of skops.
+
+Reading it runs no code of the file: priorshift's own objects are named in a fixed list,
+scikit-learn's go through skops with types of scikit-learn, NumPy and SciPy only, and of everything
+else there is but a name, for which the caller brings the object. The checksums find damage; they do
+not prove who wrote a file, and a forged decision tree can still crash scikit-learn. So load only
+models that come from people you trust.
+"""
+
+from priorshift.saving.calibrations import decode_recipe, encode_recipe
+from priorshift.saving.saved import Saved, load_parts, save_parts
+
+__all__ = ["Saved", "decode_recipe", "encode_recipe", "load_parts", "save_parts"]

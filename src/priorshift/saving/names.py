@@ -1,0 +1,119 @@
+"""Names: every class that a file can call into being, and what all other objects are called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from priorshift.calibration import CALIBRATIONS, MAPS
+from priorshift.errors import FileFormatError
+from priorshift.learners import LEARNERS
+from priorshift.learners.linear.hints import HINTS, Hint
+from priorshift.monitoring.guard import Guard
+from priorshift.priors import BBSE, MLLS, RLLS, ForeignEstimator
+from priorshift.risk import SKETCHES, ImplicitSolver
+from priorshift.source.model import LinearModel, ProbabilityModel, log_probabilities
+
+# A class goes into a file and comes out of it by this list only.
+OWN: dict[str, Any] = {
+    **{f"learner/{name}": kind for name, kind in LEARNERS.items()},
+    **{f"hint/{name}": kind for name, kind in HINTS.items()},
+    "hint/custom": Hint,
+    **{f"calibration/{name}": kind for name, kind in CALIBRATIONS.items()},
+    **{f"calibration-map/{name}": kind for name, kind in MAPS.items()},
+    "prior/bbse": BBSE,
+    "prior/rlls": RLLS,
+    "prior/mlls": MLLS,
+    "prior/foreign": ForeignEstimator,
+    "solver/implicit": ImplicitSolver,
+    **{f"sketch/{name}": kind for name, kind in SKETCHES.items()},
+    "guard/guard": Guard,
+    "model/linear": LinearModel,
+    "model/probability": ProbabilityModel,
+}
+OWN_NAMES = {kind: name for name, kind in OWN.items()}
+FUNCTIONS = {"log_probabilities": log_probabilities}
+
+
+def known(table: dict[str, Any], name: str) -> Any:
+    """Return what a file may call ``name``.
+
+    Examples
+    --------
+    >>> known(OWN, "prior/bbse")
+    <class 'priorshift.priors.bbse.BBSE'>
+    >>> known(OWN, "os.system")
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.FileFormatError: names 'os.system', which this version of priorshift does \
+not have: update priorshift
+    """
+    if name not in table:
+        raise FileFormatError(
+            f"names {name!r}, which this version of priorshift does not have: update priorshift"
+        )
+    return table[name]
+
+
+def full_name(value: Any) -> str:
+    """``module:qualname`` of a function or class, or of the class of an object.
+
+    Examples
+    --------
+    >>> full_name(log_probabilities), full_name(ImplicitSolver())
+    ('priorshift.source.model:log_probabilities', 'priorshift.risk.implicit:ImplicitSolver')
+    """
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def short_name(name: str) -> str:
+    """Leave out the module, as code moves from file to file.
+
+    Examples
+    --------
+    >>> short_name("my.models:Nearest")
+    'Nearest'
+    """
+    return name.rpartition(":")[2]
+
+
+def reference(encoded: Any) -> str | None:
+    """Return the name of an object that the file only refers to, None for all others.
+
+    Examples
+    --------
+    >>> reference({"reference": "my.models:Nearest"}), reference({"array": "source/head"})
+    ('my.models:Nearest', None)
+    """
+    if isinstance(encoded, dict) and "reference" in encoded:
+        return str(encoded["reference"])
+    return None
+
+
+def check_type(encoded: Any, role: str, given: Any) -> None:
+    """Refuse an object of another type than the saved one's.
+
+    Examples
+    --------
+    >>> check_type({"object": "prior/bbse"}, "learner", MLLS())
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.FileFormatError: learner= is priorshift.priors.mlls:MLLS, but the file was \
+saved with priorshift.priors.bbse:BBSE: pass that one
+    """
+    saved, own = _saved_name(encoded), full_name(given)
+    if short_name(saved) != short_name(own):
+        raise FileFormatError(
+            f"{role}= is {own}, but the file was saved with {saved}: pass that one"
+        )
+
+
+def _saved_name(encoded: Any) -> str:
+    """``module:qualname`` of an encoded object."""
+    if not isinstance(encoded, dict):
+        return str(encoded)
+    if "object" in encoded:
+        return full_name(known(OWN, encoded["object"]))
+    if "function" in encoded:
+        return full_name(known(FUNCTIONS, encoded["function"]))
+    return str(encoded.get("reference", encoded.get("type")))

@@ -1,0 +1,1 @@
+"""Streams whose class prior is known: shifts, drawn and recorded streams, evaluation, regret."""

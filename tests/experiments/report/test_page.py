@@ -1,0 +1,215 @@
+"""A report as one HTML file."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+import page_example
+from priorshift.errors import InputError
+from priorshift.experiments.report.page import Page, Section, page_html, write_page
+from priorshift.experiments.report.page_blocks import (
+    Claims,
+    FigureBlock,
+    KeyValues,
+    TableBlock,
+    Text,
+)
+from priorshift.experiments.report.page_svg import inline_svg
+
+EVIL = '<script>alert(1)</script> & "quoted"'
+VOID = {"meta", "link", "br"}
+
+
+class Reader(HTMLParser):
+    """Collects tags, ids and links, and sees to it that every element is closed in turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open, self.tags, self.ids, self.links, self.words = [], [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+        self.handle_startendtag(tag, attrs)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        for key, value in attrs:
+            if key == "id":
+                self.ids.append(value)
+            if key in ("href", "xlink:href", "src"):
+                self.links.append(value)
+            self.links += [f"#{name}" for name in re.findall(r"url\(#([^)]*)\)", value or "")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def read(html: str) -> Reader:
+    reader = Reader()
+    reader.feed(html)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    return page_html(page_example.example_page(copies=2))
+
+
+def test_the_page_is_well_formed_and_has_what_readers_need(html):
+    reader = read(html)
+    assert html.startswith('<!DOCTYPE html>\n<html lang="en">')
+    assert reader.tags.count("h1") == reader.tags.count("main") == reader.tags.count("nav") == 1
+    assert reader.tags.count("figure") == reader.tags.count("svg") == 14
+    assert reader.tags.count("figcaption") == 14
+    assert html.count('role="img"') == 14
+
+
+def test_names_are_unique_and_links_lead_to_them(html):
+    reader = read(html)
+    assert len(reader.ids) == len(set(reader.ids))
+    inner = {link[1:] for link in reader.links if link.startswith("#")}
+    assert len(inner) > 100
+    assert inner <= set(reader.ids)
+
+
+def test_it_asks_for_nothing(html):
+    outside = [link for link in read(html).links if not link.startswith("#")]
+    beside = {"table3.csv", *(f"{name}.svg" for name in page_example.drawings())}
+    assert set(outside) == {"data:,", *beside}
+    assert "<script" not in html
+    assert "@import" not in html
+    assert not re.search(r"url\((?!#)", html)
+    assert "http" not in html.replace("http-equiv", "")
+
+
+def test_two_of_every_figure_stay_below_2_megabytes(html):
+    assert len(html.encode("utf-8")) < 2_000_000
+
+
+def test_every_section_is_in_the_contents_in_order(html):
+    page = page_example.example_page(copies=2)
+    contents = html[html.index("<nav") : html.index("</nav>")]
+    assert re.findall(r'href="#([^"]*)"', contents) == [s.anchor for s in page.sections]
+
+
+def test_all_text_is_escaped():
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"/>'
+    blocks = [
+        Text([EVIL], [EVIL]),
+        TableBlock("<table></table>", EVIL),
+        FigureBlock(svg, EVIL, EVIL),
+        KeyValues([(EVIL, EVIL)]),
+        Claims([(EVIL, True, EVIL), (EVIL, False, EVIL)]),
+    ]
+    html = page_html(Page(EVIL, EVIL, [Section(EVIL, "a", blocks)]))
+    reader = read(html)
+    assert "script" not in reader.tags
+    # Seen as it was written: title twice, lead, contents, heading; in the blocks a paragraph, an
+    # item, a caption, key and value, two claims and two details.
+    assert sum(EVIL in words for words in reader.words) == 14
+
+
+def test_claims_say_so_in_words():
+    html = Claims([("a", True, ""), ("b", False, "c"), ("d", True, "")]).html("x")
+    assert "2 of 3 claims hold." in html
+    assert html.count("<b>holds</b>") == 2
+    assert "<b>does not hold</b> b <small>c</small>" in html
+
+
+def test_a_page_is_written_whole(tmp_path):
+    path = write_page(Page("a", "b", ()), tmp_path / "a.html")
+    assert [child.name for child in tmp_path.iterdir()] == ["a.html"]
+    assert path.read_text(encoding="utf-8") == page_html(Page("a", "b", ()))
+
+
+@pytest.mark.parametrize("anchor", ["", "A", "1a", "a b", "a--1", "contents", 'a"', "a-"])
+def test_anchors_that_cannot_be_linked_to_are_refused(anchor):
+    with pytest.raises(InputError, match="anchor"):
+        Section("a", anchor, ())
+
+
+def test_two_sections_of_one_name_are_refused():
+    with pytest.raises(InputError, match="two sections have the anchor 'a'"):
+        Page("a", "b", [Section("a", "a", ()), Section("b", "a", ())])
+
+
+@pytest.mark.parametrize("text", ["<p>a</p>", "<table>", "a <table></table>"])
+def test_what_is_no_table_is_refused(text):
+    with pytest.raises(InputError, match="from <table> to </table>"):
+        TableBlock(text, "a")
+
+
+@pytest.mark.parametrize(
+    "inside", ["<script>1</script>", '<img src="http://a/b">', '<td onclick="a()">1</td>']
+)
+def test_a_table_with_more_than_cells_is_refused(inside):
+    with pytest.raises(InputError, match="the table holds"):
+        TableBlock(f"<table>{inside}</table>", "a")
+
+
+@pytest.mark.parametrize("name", ["http://a/b.csv", "javascript:a()", "//a/b", "data:text/html,a"])
+def test_files_elsewhere_are_refused(name):
+    with pytest.raises(InputError, match="is an address"):
+        TableBlock("<table></table>", "a", [name]).html("x")
+
+
+def wrap(inside: str, attributes: str = 'viewBox="0 0 1 1"') -> str:
+    return (
+        '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" '
+        f'xmlns:xlink="http://www.w3.org/1999/xlink" {attributes}>{inside}</svg>'
+    )
+
+
+def test_names_inside_a_figure_are_changed_where_they_are_used():
+    svg = wrap(
+        '<defs><path id="p"/><clipPath id="c"/></defs>'
+        '<use xlink:href="#p" clip-path="url(#c)" style="fill: url(#h)"/>'
+    )
+    html = inline_svg(svg, "f1", "a")
+    assert 'id="f1-p"' in html
+    assert 'href="#f1-p"' in html
+    assert 'clip-path="url(#f1-c)"' in html
+    assert 'style="fill: url(#f1-h)"' in html
+
+
+def test_a_rule_for_all_elements_stays_in_its_figure():
+    svg = wrap("<defs><style>*{stroke-linejoin: round}</style></defs><path/>")
+    html = inline_svg(svg, "f1", "a")
+    assert "<style" not in html
+    assert html.startswith('<svg viewBox="0 0 1 1" style="stroke-linejoin: round"')
+
+
+@pytest.mark.parametrize(
+    ("svg", "message"),
+    [
+        ("no svg", "not SVG"),
+        ("<p/>", "its root is 'p'"),
+        (wrap("", ""), "no viewBox"),
+        (wrap("<script/>"), "holds a <script>"),
+        (wrap("<foreignObject/>"), "holds a <foreignObject>"),
+        (wrap('<path onload="a()"/>'), "attribute onload"),
+        (wrap('<image xlink:href="http://a/b.png"/>'), "outside of it"),
+        (wrap('<use href="javascript:a()"/>'), "outside of it"),
+        (wrap('<path style="fill: url(http://a/b)"/>'), "outside of it"),
+        (wrap("<path style=\"fill: url('http://a/b')\"/>"), "outside of it"),
+        (wrap("<style>path{fill: red}</style>"), "style sheet"),
+        ('<!DOCTYPE svg [<!ENTITY a "b">]>' + wrap("&a;")[21:], "entities"),
+    ],
+)
+def test_a_figure_that_is_no_plain_drawing_is_refused(svg, message):
+    with pytest.raises(InputError, match=message):
+        inline_svg(svg, "f1", "a")
+
+
+def test_a_png_inside_a_figure_stays():
+    html = inline_svg(wrap('<image xlink:href="data:image/png;base64,AAAA"/>'), "f1", "a")
+    assert 'href="data:image/png;base64,AAAA"' in html

@@ -1,0 +1,44 @@
+"""Pictures made of characters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from priorshift.errors import InputError
+from priorshift.experiments.report.terminal import mix_plot, printable, resample, sparkline
+
+
+def test_sparkline_levels_and_limits():
+    assert sparkline([0, 1]) == " █"
+    assert sparkline([-1, 5]) == " █"
+    assert sparkline([0.5], top=0.5) == "█"
+    assert len(sparkline(np.ones(1000), width=60)) == 60
+
+
+def test_resample_keeps_the_mean_of_equal_parts():
+    values = np.random.default_rng(0).random(120)
+    assert resample(values, 60).mean() == pytest.approx(values.mean())
+    assert resample(values, 500).tolist() == values.tolist()
+
+
+@pytest.mark.parametrize(
+    "bad", [lambda: resample([], 5), lambda: resample([1], 0), lambda: sparkline([1], top=0)]
+)
+def test_bad_series_are_refused(bad):
+    with pytest.raises(InputError):
+        bad()
+
+
+def test_mix_plot_has_two_lines_a_class_of_one_width():
+    mixes = np.tile([0.2, 0.8], (100, 1))
+    lines = mix_plot(mixes, mixes, ["a", "bee"], width=40).splitlines()
+    assert len(lines) == 4
+    assert {len(line) for line in lines} == {len("bee true |") + 40 + 1}
+
+
+def test_printable_falls_back_to_what_the_encoding_has():
+    text = mix_plot(np.eye(2), np.eye(2), ["a", "b"]) + " ±"
+    assert printable(text, "utf-8") == text
+    printable(text, "ascii").encode("ascii")
+    printable(text, None).encode("ascii")

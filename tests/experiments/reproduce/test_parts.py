@@ -1,0 +1,123 @@
+"""From results to tables, figures and claims: numbers that are made up land where they belong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from priorshift.experiments.report.grid_formats import to_text
+from priorshift.experiments.reproduce import figure_parts, table_parts
+from priorshift.experiments.reproduce.parts import by_seed
+from priorshift.experiments.reproduce.plan import plan
+
+
+def made_up(experiment, error=lambda run: 5.0):
+    """A result for every run, with weights and curves where they are asked for."""
+    found = {}
+    for some in experiment.runs.values():
+        for run in some:
+            steps = [0.1, 0.2, 0.4] if run.step is None else [0.1 * 2**run.step]
+            found[run] = {
+                "error": error(run) + 0.01 * run.seed,
+                "oracle_error": 1.5,
+                "fix_error": 9.0,
+                "variation": 10.0 * (run.every or 1),
+                "steps": steps,
+                "weights": [[0.5, 0.3, 0.2]] * 4,
+                "final_weights": [0.2, 0.3, 0.5] if run.shift != "lin" else [0.8, 0.1, 0.1],
+                "curve": [8.0, 6.0, 5.0],
+            }
+    return found
+
+
+def test_table_1_has_every_learner_the_oracle_and_the_papers_numbers():
+    experiment = plan("table1", quick=False, seeds=2)
+    part = table_parts.table_1(experiment, made_up(experiment))
+    text = to_text(part.grids["table1"])
+    assert "7.87" in text  # the paper's FIX
+    assert "oracle" in text
+    assert "AUTO" in text
+    assert any("of 24" in claim.detail for claim in part.claims)
+
+
+@pytest.mark.parametrize("name", ["table2", "table3", "table4"])
+def test_no_short_table_claims_anything(name):
+    experiment = plan(name, quick=True, seeds=2)
+    build = table_parts.table_2 if name == "table2" else table_parts.benchmark
+    assert not build(experiment, made_up(experiment)).claims
+
+
+def test_a_short_run_shows_no_number_of_the_paper_and_claims_nothing():
+    experiment = plan("table1", quick=True, seeds=2)
+    part = table_parts.table_1(experiment, made_up(experiment))
+    assert "7.87" not in to_text(part.grids["table1"])
+    assert not part.claims
+
+
+def test_table_2_says_what_the_sketch_changes():
+    experiment = plan("table2", quick=False, seeds=2)
+
+    def error(run):
+        return 4.0 if run.sketch is None else 4.25
+
+    part = table_parts.table_2(experiment, made_up(experiment, error))
+    assert "4.00 %" in part.words[0]  # 4.00 and 4.01, to two decimals
+    assert "+0.25" in part.words[0]
+    assert "blocks:1000" in part.words[0]
+
+
+@pytest.mark.parametrize("name", ["table3", "table4"])
+def test_benchmarks_mark_who_is_worse_than_atlas_ada(name):
+    experiment = plan(name, quick=False, seeds=3)
+
+    def error(run):
+        return {"fix": 9.0, "atlas": 5.5, "atlas-ada": 5.0}.get(run.learner, 7.0)
+
+    part = table_parts.benchmark(experiment, made_up(experiment, error))
+    grid = part.grids[name]
+    bullets = {
+        (place.column.label, place.cell.mark.bullet)
+        for place in grid.places()
+        if place.column.label in ("FIX", "ATLAS-ADA")
+    }
+    assert bullets == {("FIX", True), ("ATLAS-ADA", False)}
+    held = {claim.text: claim.holds for claim in part.claims}
+    assert any("ATLAS beats" in text and holds for text, holds in held.items())
+
+
+def test_weights_claim_that_slow_drift_has_smaller_steps():
+    experiment = plan("fig-weights", quick=False, seeds=1)
+    part = figure_parts.weights(experiment, made_up(experiment))
+    assert [claim.holds for claim in part.claims] == [True]
+    assert part.drawings[0].stem == "fig-weights"
+
+
+def test_peri_sees_the_dips_and_their_absence():
+    experiment = plan("fig-peri", quick=False, seeds=2)
+
+    def dips(run):
+        if run.learner == "atlas":
+            return 4.3
+        return 3.3 if run.period % 40 == 0 else 4.4
+
+    good = figure_parts.peri(experiment, made_up(experiment, dips))
+    assert [claim.holds for claim in good.claims] == [True, True]
+    flat = figure_parts.peri(experiment, made_up(experiment, lambda run: 4.3))
+    assert [claim.holds for claim in flat.claims] == [False, True]
+
+
+def test_skyline_measures_how_far_behind_the_best_base_learner_it_is():
+    experiment = plan("fig-skyline", quick=False, seeds=2)
+
+    def error(run):
+        return 6.0 if run.step is None else 5.0 + abs(run.step - np.log2(run.every)) / 10
+
+    part = figure_parts.skyline(experiment, made_up(experiment, error))
+    assert not part.claims[0].holds
+    assert part.claims[0].detail.endswith("+0.90, +1.00, +0.90, +1.00, +0.90")
+
+
+def test_runs_of_one_cell_come_in_the_order_of_their_seeds():
+    runs = plan("table1", quick=True, seeds=3).runs["cell"]
+    for some in by_seed(runs[::-1]).values():
+        assert [run.seed for run in some] == [0, 1, 2]

@@ -1,0 +1,94 @@
+"""The experiments as data: what they name is there, and a block is every combination."""
+
+from __future__ import annotations
+
+import pytest
+
+from priorshift.datasets.named import ORIGINS
+from priorshift.errors import InputError
+from priorshift.experiments.paper.declared import declared
+from priorshift.experiments.reproduce.plan import EXPERIMENTS, plan
+from priorshift.learners.linear.hints import HINTS
+from priorshift.risk import as_sketch
+from priorshift.simulation.shifts import SHIFTS
+
+ALL_RUNS = [
+    run
+    for name in EXPERIMENTS
+    for quick in (False, True)
+    for some in plan(name, quick=quick, seeds=2).runs.values()
+    for run in some
+]
+
+
+def test_every_experiment_is_declared_and_nothing_else():
+    rest = {"sizes", "quick", "worlds", "paper"}
+    assert set(declared()) - rest == set(EXPERIMENTS)
+    assert all(declared()[name]["title"] for name in EXPERIMENTS)
+
+
+def test_every_name_in_the_file_is_known():
+    for run in ALL_RUNS:
+        assert run.world.data in {"synthetic", "digits", *ORIGINS}
+        assert (run.shift is None) == (run.world.order is not None)
+        assert run.shift is None or run.shift in SHIFTS
+        assert (run.hint is not None) == (run.learner == "atlas-ada")
+        assert run.hint is None or run.hint in HINTS
+        if run.sketch is not None:
+            as_sketch(run.sketch)
+
+
+def test_table_1_is_the_papers():
+    runs = plan("table1", quick=False, seeds=5).runs["cell"]
+    cells = {(run.learner, run.shift) for run in runs if run.learner not in ("tracker", "auto")}
+    assert len(cells) == 24
+    assert {(run.rounds, run.batch_size, run.sketch) for run in runs} == {(10_000, 100, None)}
+    assert {run.seed for run in runs} == set(range(5))
+
+
+def test_table_2_is_the_papers():
+    runs = plan("table2", quick=False, seeds=5).runs["cell"]
+    cells = {(run.learner, run.hint, run.shift, run.batch_size) for run in runs}
+    assert len({cell for cell in cells if cell[0] != "auto"}) == 60
+    assert {cell[3] for cell in cells} == {1, 10, 100}
+
+
+def test_tables_3_and_4_have_five_data_sets_seven_learners_and_four_shifts():
+    cells = {
+        (run.world.name, run.learner, run.shift)
+        for name in ("table3", "table4")
+        for run in plan(name, quick=False, seeds=5).runs["cell"]
+        if run.learner != "auto"
+    }
+    assert len(cells) == 5 * 7 * 4
+
+
+@pytest.mark.parametrize("name", ["table2", "table3", "table4"])
+def test_a_table_with_sketches_has_an_exact_cell_beside_one(name):
+    runs = plan(name, quick=False, seeds=1).runs
+    place = [(r.world, r.shift, r.learner, r.hint, r.batch_size) for r in runs["exact"]]
+    sketched = [
+        (r.world, r.shift, r.learner, r.hint, r.batch_size)
+        for r in runs["cell"]
+        if r.sketch is not None
+    ]
+    assert all(run.sketch is None for run in runs["exact"])
+    assert set(place) <= set(sketched)
+
+
+def test_quick_needs_no_data_and_few_rounds():
+    runs = [run for name in EXPERIMENTS for run in plan(name, quick=True, seeds=1).runs.values()]
+    for some in runs:
+        assert {run.world.data for run in some} <= {"synthetic", "digits"}
+        assert max(run.rounds for run in some) <= declared()["quick"]["rounds"]
+
+
+def test_settings_name_a_run_and_nothing_more():
+    first, second = plan("table1", quick=True, seeds=2).runs["cell"][:2]
+    assert first.settings() != second.settings()
+    assert "name" not in first.settings()["world"]  # what we call it changes no number
+
+
+def test_an_unknown_experiment_is_refused():
+    with pytest.raises(InputError, match="table9"):
+        plan("table9", quick=True, seeds=1)

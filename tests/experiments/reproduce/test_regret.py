@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from priorshift.datasets.synthetic import synthetic_problem
+from priorshift.errors import InputError
+from priorshift.experiments.reproduce import regret as module
+from priorshift.experiments.reproduce.known_world import known_source, mixes, sampled_source
+from priorshift.experiments.reproduce.regret import (
+    LEARNERS,
+    perform,
+    regret_tasks,
+    run_regret,
+    tuned_step,
+)
+from priorshift.learners import ATLAS, UOGD
+from priorshift.risk import RiskData
+from priorshift.simulation.evaluate import evaluate
+from priorshift.simulation.regret import measure_regret
+from priorshift.simulation.shifts import total_variation
+from priorshift.simulation.streams import Stream
+from priorshift.simulation.theory import uogd_bound
+
+
+def stream_of(rounds, environment, variation, seed):
+    """The first stream of ``run_regret``, made anew."""
+    shift = module._shift(environment, variation, rounds)
+    alphas = shift.weights(rounds, np.random.default_rng([seed, 0, rounds]))
+    number = int(np.random.SeedSequence([seed, 0]).generate_state(1)[0])
+    return Stream(synthetic_problem().world, mixes(alphas), 10, number)
+
+
+@pytest.mark.parametrize("offline", ["known", "sampled"])
+def test_regret_is_that_of_a_large_sample(offline):
+    """The library's own measure with 40,000 rows a class in the place of the integrals."""
+    rounds = 80
+    found = run_regret(rounds, "squ", "constant", "atlas-theory", seed=3, offline=offline)
+    source = known_source() if offline == "known" else sampled_source()
+    labels = np.repeat(np.arange(3), 40_000)
+    rows = synthetic_problem().world.draw(labels, np.random.default_rng(9))
+    data = RiskData.of(rows, labels, 3)
+    stream = stream_of(rounds, "squ", "constant", 3)
+    learner = ATLAS(preset="theory", horizon=rounds)
+    result = evaluate(learner, source, stream, risk=data)
+    regret = measure_regret(source, data, result, stream.priors)
+    assert found["cumulative_risk"] == pytest.approx(result.risks.sum(), rel=0.01)
+    assert found["dynamic"] == pytest.approx(regret.dynamic, rel=0.03)
+    assert found["static"] == pytest.approx(regret.static, abs=0.03 * regret.dynamic)
+    assert found["variation"] == pytest.approx(result.variation)
+
+
+@pytest.mark.parametrize("learner", ["atlas-theory", "atlas-paper"])
+def test_the_pool_is_one_uogd_for_each_step(learner):
+    """Each base learner is UOGD with that step, on the same stream."""
+    rounds = 50
+    found = run_regret(rounds, "ber", "sqrt", learner, seed=1)["pool"]
+    source = known_source()
+    form = "raw" if learner == "atlas-theory" else "clipped"
+    stream = stream_of(rounds, "ber", "sqrt", 1)
+    for step, total in zip(found["steps"], found["cumulative_risks"], strict=True):
+        alone = UOGD(step=step, horizon=rounds, prior_form=form)
+        risks = module._follow(alone, source, stream, None).risks
+        assert total == pytest.approx(risks.sum(), rel=1e-3)
+    best = min(found["cumulative_risks"])
+    assert found["best_step"] == found["steps"][found["cumulative_risks"].index(best)]
+    assert sum(found["final_weights"]) == pytest.approx(1.0)
+
+
+def test_repeats_are_means_over_streams():
+    one = run_regret(30, "squ", "sqrt", "atlas-theory", seed=0)
+    two = run_regret(30, "squ", "sqrt", "atlas-theory", seed=0, repeats=2)
+    ratios = two["pool"]["ratios"]
+    assert ratios[0] == one["pool"]["ratio"] == one["pool"]["ratios"][0]
+    assert ratios[1] != ratios[0]
+    assert two["dynamic"] != one["dynamic"]
+    best = min(two["pool"]["cumulative_risks"])
+    assert two["pool"]["ratio"] == pytest.approx(two["cumulative_risk"] / best)
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_results_are_plain_and_repeat_to_the_last_bit(learner):
+    first = run_regret(25, "ber", "sqrt", learner, seed=0)
+    assert json.dumps(first) == json.dumps(run_regret(25, "ber", "sqrt", learner, seed=0))
+    assert json.loads(json.dumps(first)) == first
+    assert first["dynamic"] != run_regret(25, "ber", "sqrt", learner, seed=1)["dynamic"]
+    assert (first["pool"] is None) == (learner in ("uogd-tuned", "atlas-ada-theory"))
+    assert (first["step"] is None) == (learner != "uogd-tuned")
+    assert (first["reusability"] is None) == (learner != "atlas-ada-theory")
+
+
+@pytest.mark.parametrize("rounds", [250, 1000, 16_000])
+def test_how_much_the_class_mix_varies(rounds):
+    """From one class mix to the other it is 4/3 in L1; squ turns 3 times, or sqrt(T) - 1 times."""
+
+    def variation(environment, growth):
+        alphas = module._shift(environment, growth, rounds).weights(
+            rounds, np.random.default_rng(0)
+        )
+        return total_variation(mixes(alphas))
+
+    assert variation("lin", "constant") == pytest.approx(4 / 3 * (1 - 1 / rounds))
+    assert variation("squ", "constant") == pytest.approx(4.0)
+    assert variation("squ", "sqrt") == pytest.approx(4 / 3 * rounds**0.5, rel=0.1)
+    assert variation("ber", "sqrt") == pytest.approx(4 / 3 * rounds**0.5, rel=0.5)
+
+
+@pytest.mark.parametrize("variation", [0.5, 40.0])
+def test_the_tuned_step_has_the_smallest_bound(variation):
+    source = known_source()
+    steps = np.geomspace(1e-5, 10, 4000)
+    bounds = [uogd_bound(source, 2000, variation, step) for step in steps]
+    found = tuned_step(source, 2000, variation)
+    assert found == pytest.approx(steps[int(np.argmin(bounds))], rel=0.01)
+    assert uogd_bound(source, 2000, variation, found) <= min(bounds) * (1 + 1e-9)
+
+
+def test_tasks_are_plain_different_and_fewer_when_quick():
+    full, quick = regret_tasks(quick=False, seeds=5), regret_tasks(quick=True, seeds=5)
+    for tasks in (full, quick):
+        assert len({json.dumps(task, sort_keys=True) for task in tasks}) == len(tasks)
+    regrets = [task for task in full if task["kind"] == "regret"]
+    assert {task["rounds"] for task in regrets} >= {250, 500, 1000, 2000, 4000, 8000, 16_000}
+    assert {task["learner"] for task in regrets} == set(LEARNERS)
+    assert max(task["rounds"] for task in quick if task["kind"] == "regret") <= 2000
+
+
+def test_perform_hands_the_settings_on():
+    seen = []
+    settings = {
+        "kind": "regret",
+        "rounds": 70,
+        "environment": "lin",
+        "variation": "constant",
+        "learner": "uogd-tuned",
+        "seed": 0,
+        "repeats": 2,
+    }
+    found = perform(settings, seen.append)
+    assert found == run_regret(70, "lin", "constant", "uogd-tuned", 0, repeats=2)
+    assert seen[-1] == 140
+    assert seen == sorted(seen)
+    with pytest.raises(InputError, match="kind"):
+        perform({"kind": "lemma9"})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"environment": "sin"}, "environment"),
+        ({"learner": "fix"}, "learner"),
+        ({"offline": "none"}, "offline"),
+    ],
+)
+def test_unknown_names_are_refused(change, message):
+    settings = {
+        "rounds": 10,
+        "environment": "lin",
+        "variation": "constant",
+        "learner": "atlas-theory",
+        "seed": 0,
+    }
+    with pytest.raises(InputError, match=message):
+        run_regret(**{**settings, **change})

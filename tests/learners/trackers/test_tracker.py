@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+from checks import held_memory
+from priorshift.errors import InputError
+from priorshift.experiments.paper.tables import TABLE_2
+from priorshift.learners import EM, Regimes, Tracker
+from priorshift.learners.trackers.components import bayes, likelihoods, look
+from priorshift.simulation.evaluate import evaluate
+from priorshift.simulation.shifts import shift_by_name
+from priorshift.simulation.streams import Stream
+from priorshift.source import Batch, build_source
+from simulated import errors, plain_source, rounds
+
+
+def test_the_parts_are_em_and_regimes(source, batches):
+    """The tracker's two groups learn as they do alone; only the trust is its own."""
+    tracker, em, regimes = Tracker(), EM(), Regimes()
+    one, two, three = (learner.start(source) for learner in (tracker, em, regimes))
+    for batch in batches[:30]:
+        one = tracker.adapt(source, one, batch)
+        two = em.adapt(source, two, batch)
+        three = regimes.adapt(source, three, batch)
+    np.testing.assert_allclose(one.experts.weights, two.experts.weights, atol=1e-9)
+    np.testing.assert_allclose(one.experts.counts, two.experts.counts, atol=1e-9)
+    np.testing.assert_allclose(one.book.belief, three.book.belief, atol=1e-9)
+    np.testing.assert_array_equal(three.trust, [0.0, 1.0])
+    mix = one.trust[0] * em.prior(source, two) + one.trust[1] * regimes.prior(source, three)
+    np.testing.assert_allclose(tracker.prior(source, one), mix, atol=1e-9)
+
+
+@settings(deadline=None, max_examples=10)
+@given(seed=st.integers(0, 1000))
+def test_the_mixture_is_never_far_from_the_better_part(seed):
+    rng = np.random.default_rng(seed)
+    source = plain_source(rng.dirichlet(np.ones(3)))
+    learner, T = Tracker(), 50
+    state, mixture, parts = learner.start(source), 0.0, np.zeros(2)
+    for t in range(T):
+        spread = np.full(3, 0.3) if t % 20 < 10 else np.array([3.0, 0.1, 0.1])
+        batch = Batch(rng.dirichlet(spread, rng.integers(1, 12)), np.zeros((1, 1)))
+        before = learner.beliefs(source, state)
+        evidence = look(before.counts, likelihoods(source, batch)).evidence
+        nats = [bayes(before.experts, evidence[:12])[1], bayes(before.regimes, evidence[12:])[1]]
+        mixture -= bayes(before.trust, np.array(nats))[1]
+        parts -= nats
+        state = learner.adapt(source, state, batch)
+    assert mixture <= parts.min() + np.log(2) - T * np.log1p(-0.001) + 1e-9
+
+
+def forecast_loss(learner, source, state, batch):
+    """Mean of -log m^T r_i over the rows, r_i scaled to a largest entry of 1."""
+    ratios = np.maximum(batch.proba / source.prior, 1e-300)
+    ratios /= ratios.max(axis=1, keepdims=True)
+    return -np.mean([np.log(learner.forecast(source, state) @ row) for row in ratios])
+
+
+@settings(deadline=None, max_examples=10)
+@given(seed=st.integers(0, 1000), rows=st.sampled_from([1, 7, 60]))
+def test_forecasts_are_never_far_from_those_of_the_better_part(seed, rows):
+    """Predict first: the mean log-loss of the rows, against EM and Regimes that run alone."""
+    rng = np.random.default_rng(seed)
+    source = plain_source(rng.dirichlet(np.ones(3)))
+    learners, T = [Tracker(), EM(), Regimes()], 60
+    states, losses = [learner.start(source) for learner in learners], np.zeros(3)
+    for t in range(T):
+        spread = np.full(3, 0.3) if t % 20 < 10 else np.array([3.0, 0.1, 0.1])
+        batch = Batch(rng.dirichlet(spread, rows), np.zeros((1, 1)))
+        for number, learner in enumerate(learners):
+            losses[number] += forecast_loss(learner, source, states[number], batch)
+            states[number] = learner.adapt(source, states[number], batch)
+    assert losses[0] <= losses[1:].min() + np.log(2) - T * np.log1p(-0.001) + 1e-6
+
+
+def test_forecasts_at_rare_jumps_trust_the_regimes():
+    """A new batch of 100 rows every time the mix jumps: the evidence favours vague experts then.
+
+    Between the jumps the regimes forecast better, and that is what counts.
+    """
+    rng = np.random.default_rng(0)
+    source = plain_source(np.full(6, 1 / 6))
+    mixes = np.repeat(0.94 * np.eye(6)[rng.integers(0, 6, 40)] + 0.01, 10, axis=0)
+    learners = [Tracker(), EM(), Regimes()]
+    states, losses = [learner.start(source) for learner in learners], np.zeros(3)
+    for batch, _ in rounds(mixes, 100, 2.5):
+        for number, learner in enumerate(learners):
+            losses[number] += forecast_loss(learner, source, states[number], batch) / len(mixes)
+            states[number] = learner.adapt(source, states[number], batch)
+    state, before = states[0], learners[0].beliefs(source, states[0])
+    expected = before.foresight @ [
+        EM().forecast(source, states[1]),
+        Regimes().forecast(source, states[2]),
+    ]
+    np.testing.assert_allclose(learners[0].forecast(source, state), expected, atol=1e-9)
+    assert losses[1] > losses[2] + 0.05
+    assert losses[0] < losses[2] + 0.01
+
+
+def test_one_row_a_round_is_predicted_alike_before_and_after(source, batches):
+    """A lone row has nothing but itself to learn from, and that does not count."""
+    learner = Tracker()
+    state = learner.start(source)
+    for batch in batches[:40]:
+        one = Batch(batch.proba[:1], batch.features[:1])
+        before = learner.predict_proba(source, state, one)
+        state = learner.adapt(source, state, one)
+        np.testing.assert_allclose(learner.predict_proba(source, state, one), before, atol=3e-5)
+
+
+def test_memory_is_flat_and_names_of_regimes_are_kept(source, batches):
+    learner = Tracker()
+    state = learner.adapt(source, learner.start(source), batches[0])
+    size = held_memory(state)
+    for t in range(400):
+        state = learner.adapt(source, state, batches[(7 * t) % 60])
+    assert held_memory(state) == size
+    seen = learner.regimes_seen(source, state)
+    assert 1 <= len(seen.mixes) <= learner.slots
+    np.testing.assert_allclose(seen.mixes.sum(axis=1), 1.0)
+    assert learner.effective_size(source, state) > 0
+
+
+@pytest.mark.parametrize("rows", [1, 10, 100])
+@pytest.mark.parametrize("name", ["jumps", "drift", "one class"])
+def test_a_mediocre_f(rows, name):
+    """Ten classes, f right in about 80 %, mixes with zeros: most of what can be won is won."""
+    source, T = plain_source(np.full(10, 0.1)), {1: 1500, 10: 400, 100: 160}[rows]
+    ramp = np.linspace(0, 1, T)[:, None]
+    alpha = {"jumps": (np.arange(T) // (T // 8) % 2)[:, None], "drift": ramp, "one class": 1.0}
+    first, second = np.full(10, 0.1), np.eye(10)[0]
+    mixes = np.broadcast_to((1 - alpha[name]) * first + alpha[name] * second, (T, 10))
+    result = errors(Tracker(), source, rounds(mixes, rows, 2.4), mixes)
+    assert 0.1 < result.fix < 0.3
+    closed = (result.fix - result.learner) / (result.fix - result.known)
+    assert closed > (0.75 if rows == 1 else 0.93)
+
+
+@pytest.mark.parametrize("name", ["uniform and sparse", "zipf", "ever new"])
+def test_a_thousand_classes(name):
+    """100 rows a round for 1,000 classes; more than half of the gap is closed."""
+    K, T, rng = 1000, 120, np.random.default_rng(3)
+
+    def few():
+        return np.isin(np.arange(K), rng.choice(K, 50, replace=False)) / 50
+
+    zipf = 1 / np.arange(1, K + 1) / np.sum(1 / np.arange(1, K + 1))
+    if name == "ever new":
+        mixes = np.repeat([few() for _ in range(3)], 40, axis=0)
+    else:
+        pair = (np.full(K, 1 / K), few()) if name == "uniform and sparse" else (zipf, zipf[::-1])
+        mixes = np.array([pair[t // 20 % 2] for t in range(T)])
+    source = plain_source(np.full(K, 1 / K))
+    result = errors(Tracker(), source, rounds(mixes, 100, 3.0), mixes)
+    assert result.fix - result.learner > 0.5 * (result.fix - result.known)
+
+
+def synthetic_run(synthetic, shift, rows, rounds, protocol):
+    data = synthetic.dataset
+    model = LogisticRegression(max_iter=1000).fit(data.X0, data.y0)
+    source = build_source(model, data.X0, data.y0, prior=np.full(3, 1 / 3))
+    priors = shift_by_name(shift).priors(data.mu1, data.mu2, rounds, np.random.default_rng(0))
+    stream = Stream(data.world, priors, rows, 0)
+    result = evaluate(Tracker(), source, stream, protocol=protocol)
+    known = np.concatenate(
+        [
+            (source.read(c.X).proba / source.prior * np.repeat(c.priors, rows, axis=0)).argmax(1)
+            != c.y
+            for c in stream.chunks()
+        ]
+    )
+    return result.error, 100 * known.mean()
+
+
+@pytest.mark.parametrize("shift", ["lin", "squ", "sin", "ber"])
+def test_the_synthetic_problem_in_short(synthetic, shift):
+    error, known = synthetic_run(synthetic, shift, 10, 1200, "adapt-first")
+    assert error < known + 0.35
+    assert error < 0.75 * min(TABLE_2[10][shift][hint].mean for hint in ("win", "fwd", "okm"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [1, 10, 100])
+@pytest.mark.parametrize("shift", ["lin", "squ", "sin", "ber"])
+def test_table_2(synthetic, shift, rows):
+    """10,000 rounds: better than every hint of the paper, close to f with the true mix."""
+    cells = TABLE_2[rows][shift]
+    best = min(cell.mean for hint, cell in cells.items() if hint != "none")
+    after, known = synthetic_run(synthetic, shift, rows, 10_000, "adapt-first")
+    before, _ = synthetic_run(synthetic, shift, rows, 10_000, "predict-first")
+    assert after < best
+    if (shift, rows) != ("sin", 1):
+        assert after < 0.75 * best
+    assert before < cells["none"].mean
+    if rows > 1:
+        assert after < known + 0.2
+
+
+def test_settings_are_checked():
+    with pytest.raises(InputError, match="trust_share"):
+        Tracker(trust_share=1.0)
+    with pytest.raises(InputError, match="slots"):
+        Tracker(slots=0)

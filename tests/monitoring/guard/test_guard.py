@@ -1,0 +1,273 @@
+"""The guard as a whole: quiet under label shift, loud when that is broken."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from benchmarks.guard import cells_of, gaussian_pool, null_streams, smallest_log_p
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+
+from priorshift import (
+    FileFormatError,
+    Guard,
+    InputError,
+    InputTypeError,
+    LabelShiftClassifier,
+    PriorshiftWarning,
+    load,
+)
+from priorshift.monitoring.guard.guard import regions_of
+from priorshift.source import Batch, build_source
+from priorshift.source.model import LinearModel
+
+CENTRES = np.array([[3.0, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 3.0]])
+
+
+def draw(labels, seed):
+    return CENTRES[labels] + np.random.default_rng(seed).normal(size=(len(labels), 3))
+
+
+@pytest.fixture(scope="module")
+def small():
+    y = np.arange(900) % 3
+    return build_source(LogisticRegression().fit(draw(y, 0), y), draw(y, 1), y)
+
+
+def play(source, batches, guard=None, state=None):
+    guard = Guard() if guard is None else guard
+    state = guard.start(source) if state is None else state
+    for X in batches:
+        state = guard.update(source, state, source.read(X))
+    return guard.report(source, state), state
+
+
+def follow(clf, batches):
+    for X in batches:
+        clf.adapt(X)
+
+
+def switching(rounds, rows, seed):
+    rng = np.random.default_rng(seed)
+    return [
+        draw(rng.choice(3, rows, p=rng.dirichlet(np.full(3, 0.2))), [seed, t])
+        for t in range(rounds)
+    ]
+
+
+def test_quiet_while_the_mix_jumps(small) -> None:
+    report, state = play(small, switching(300, 40, seed=5))
+    assert not report.alarm
+    assert state.t == 300
+    assert state.number[0] == 75  # four rounds of 40 rows make a block of 128
+
+
+def test_a_new_class_is_seen_and_named(small) -> None:
+    batches = switching(100, 100, seed=6)
+    rng = np.random.default_rng(7)
+    for X in batches[50:]:
+        X[:10] = rng.normal(size=(10, 3)) - 2.0
+    report, state = play(small, batches)
+    assert report.alarm
+    assert 50 < report.round <= 100
+    assert report.p_value <= 0.01
+    assert report.kind in ("distance", "neighbour", "feature", "confidence")
+    assert "%" in report.evidence
+    marked = Guard().suspects(small, state, small.read(batches[-1]))
+    assert marked[:10].mean() > 0.5
+    assert marked[10:].mean() < 0.1
+
+
+@pytest.mark.parametrize(
+    "broken", [lambda X: 2 * X, lambda X: X + 1.5, lambda X: X * [1.0, 0.0, 1.0]]
+)
+def test_changed_features_are_seen_within_some_rounds(small, broken) -> None:
+    batches = switching(60, 100, seed=8)
+    report, _ = play(small, batches[:30] + [broken(X) for X in batches[30:]])
+    assert report.alarm
+    assert report.round > 30
+
+
+def test_the_first_alarm_stays(small) -> None:
+    batches = [3 * X for X in switching(20, 100, seed=9)]
+    report, state = play(small, batches)
+    later, _ = play(small, switching(20, 100, seed=10), state=state)
+    assert report.alarm
+    assert later == report
+
+
+def test_the_update_is_pure_and_memory_stays_flat(small) -> None:
+    guard = Guard()
+    state = guard.start(small)
+    batch = small.read(draw(np.zeros(50, dtype=int), 3))
+    before = [np.array(leaf) for leaf in state]
+    first, second = guard.update(small, state, batch), guard.update(small, state, batch)
+    for old, leaf in zip(before, state, strict=True):
+        assert np.array_equal(old, leaf)
+    for a, b in zip(first, second, strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+    assert [np.shape(leaf) for leaf in first] == [np.shape(leaf) for leaf in state]
+
+
+def test_the_benchmarks_shortcut_comes_to_the_same_p_value(small) -> None:
+    rows, rounds = 50, 120
+    batches = [1.1 * X for X in switching(rounds, rows, seed=11)]
+    _, state = play(small, batches, Guard(alpha=1e-300))  # no alarm, so that it goes on
+    whole = small.read(np.concatenate(batches))
+    regions = regions_of(small)
+    log_p = smallest_log_p(regions, cells_of(regions, whole), whole.labels, 3, rows)
+    assert state.log_p < -0.5
+    assert log_p == pytest.approx(state.log_p, rel=1e-9)
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.permutations([0, 1, 2]))
+def test_renaming_the_classes_changes_no_verdict(order) -> None:
+    y = np.arange(600) % 3
+    X, order = draw(y, 20), np.array(order)
+    weights = CENTRES.copy()
+    plain = build_source(LinearModel(weights, [0, 1, 2]), X, y, intercept=False)
+    renamed = np.argsort(order)[y]
+    # The rows of the hold-out keep their order within a class, but the classes change places.
+    other = build_source(LinearModel(weights[order], [0, 1, 2]), X, renamed, intercept=False)
+    batches = [1.2 * B for B in switching(30, 100, seed=12)]
+    a, b = play(plain, batches)[1], play(other, batches)[1]
+    hits = [regions_of(s).hits(s.read(batches[0])) for s in (plain, other)]
+    features = regions_of(plain).view >= 3
+    assert hits[0][features].tolist() == hits[1][regions_of(other).view >= 3].tolist()
+    assert (a.log_p <= np.log(0.01)) == (b.log_p <= np.log(0.01))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, -1, "small", None])
+def test_a_bad_alpha_is_refused(alpha) -> None:
+    with pytest.raises(InputError, match="alpha"):
+        Guard(alpha=alpha)
+
+
+def test_the_classifier_warns_once_falls_back_and_remembers(tmp_path) -> None:
+    y = np.arange(900) % 3
+    model = LogisticRegression().fit(draw(y, 0), y)
+    clf = LabelShiftClassifier(model, "fth", guard=True, on_alarm="fall-back")
+    clf.fit(draw(y, 1), y)
+    for X in switching(5, 100, seed=1):
+        clf.adapt(X)
+    assert not clf.guard_report_.alarm
+    clf.save(tmp_path / "calm")
+    again = load(tmp_path / "calm")
+    odd = [3 * X for X in switching(10, 100, seed=2)]
+    with pytest.warns(PriorshiftWarning, match="no mix of the known classes") as caught:
+        follow(clf, odd)
+    assert sum("no mix" in str(w.message) for w in caught) == 1
+    assert np.allclose(clf.predict_proba(odd[0]), model.predict_proba(odd[0]), rtol=1e-12)
+    with pytest.warns(PriorshiftWarning, match="no mix"):
+        follow(again, odd)
+    assert again.guard_report_ == clf.guard_report_
+    assert again.on_alarm == "fall-back"
+    clf.save(tmp_path / "alarmed")
+    alarmed = load(tmp_path / "alarmed")
+    assert alarmed.guard_report_ == clf.guard_report_
+    for a, b in zip(alarmed.guard_state_, clf.guard_state_, strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def test_a_refused_batch_leaves_the_guard_as_it_was() -> None:
+    y = np.arange(300) % 3
+    clf = LabelShiftClassifier(learner="fth", guard=Guard(0.05)).fit(draw(y, 1), y)
+    before = clf.guard_state_
+    with pytest.raises(ValueError, match="NaN"):
+        clf.adapt(np.full((4, 3), np.nan))
+    assert clf.guard_state_ is before
+
+
+def test_without_a_guard_nothing_is_watched_and_bad_settings_are_refused(tmp_path) -> None:
+    y = np.arange(300) % 3
+    clf = LabelShiftClassifier(learner="fth").fit(draw(y, 1), y)
+    with pytest.raises(AttributeError, match="guard=True"):
+        _ = clf.guard_report_
+    clf.save(tmp_path / "plain")
+    assert load(tmp_path / "plain").guard_ is None
+    with pytest.raises(InputTypeError, match="guard"):
+        LabelShiftClassifier(learner="fth", guard="yes").fit(draw(y, 1), y)
+    with pytest.raises(InputError, match="on_alarm"):
+        LabelShiftClassifier(learner="fth", guard=True, on_alarm="panic").fit(draw(y, 1), y)
+
+
+def test_predictions_are_the_learners_while_there_is_no_alarm(small) -> None:
+    y = np.arange(300) % 3
+    X = draw(y, 1)
+    plain = LabelShiftClassifier(learner="fth").fit(X, y).adapt(draw(y, 2))
+    watched = LabelShiftClassifier(learner="fth", guard=True, on_alarm="fall-back").fit(X, y)
+    watched.adapt(draw(y, 2))
+    assert np.array_equal(plain.predict_proba(X), watched.predict_proba(X))
+
+
+def test_a_file_with_a_strange_guard_is_refused(tmp_path) -> None:
+    from priorshift.saving.saved import _decode_guard
+    from priorshift.saving.values import Parts
+
+    manifest = {"guard": {"object": "prior/bbse", "fields": {}}, "guard_state": None}
+    with pytest.raises(FileFormatError, match="guard"):
+        _decode_guard(manifest, Parts(), None)
+
+
+def test_tiny_hold_outs_are_no_trouble() -> None:
+    source = build_source(
+        LinearModel([[1.0], [-1.0]], [0, 1]), [[1.0], [-1.0]], [0, 1], intercept=False
+    )
+    batch = Batch(np.array([[0.5, 0.5]] * 300), np.zeros((300, 1)))
+    state = Guard().update(source, Guard().start(source), batch)
+    assert not Guard().report(source, state).alarm
+
+
+@pytest.mark.parametrize(("n_classes", "rows"), [(3, 10), (8, 50)])
+def test_no_alarms_in_simulated_streams_with_a_small_hold_out(n_classes, rows) -> None:
+    pool = gaussian_pool(n_classes, 3, 1.5, seed=n_classes)
+    alarms, least = null_streams(pool, hold=300, rows=rows, rounds=1000, streams=10, seed=2)
+    assert alarms == 0
+    assert least > 0.01
+
+
+def at_the_brink(learner):
+    """A watched classifier, its model, rows of no known class, and rows to predict."""
+    rng = np.random.default_rng(8)
+    y = rng.integers(0, 3, 900)
+    X = rng.normal(size=(900, 3)) + 2.0 * np.eye(3)[y]
+    model = GaussianNB().fit(X[:300], y[:300])
+    clf = LabelShiftClassifier(model, learner, guard=True, on_alarm="fall-back")
+    return clf.fit(X[300:], y[300:]), model, rng.normal(size=(400, 3)) + 9.0, X[:50]
+
+
+def test_after_an_alarm_the_model_itself_predicts_not_a_calibrated_one():
+    clf, model, strange, rows = at_the_brink("tracker")
+    with pytest.warns(PriorshiftWarning, match="no mix of the known classes"):
+        clf.adapt(strange)
+    np.testing.assert_allclose(clf.predict_proba(rows), model.predict_proba(rows), rtol=1e-12)
+
+
+def test_a_warning_that_is_an_error_leaves_no_half_learned_batch():
+    clf, _, strange, _ = at_the_brink("fth")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(PriorshiftWarning):
+            clf.adapt(strange)
+    assert clf.n_rounds_ == 1
+    assert clf.guard_report_.alarm
+
+
+@pytest.mark.parametrize("learner", ["fth", "tracker", "auto"])
+def test_tied_scores_of_a_calibrated_forest_are_no_alarm(learner):
+    """Trees give many rows the same score; a map fitted by folds would tear them apart."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 3, 3500)
+    X = rng.normal(size=(3500, 4)) + 2.0 * np.eye(3, 4)[y]
+    model = RandomForestClassifier(20, random_state=0).fit(X[:700], y[:700])
+    clf = LabelShiftClassifier(model, learner, guard=True, calibration="auto")
+    clf.fit(X[700:1100], y[700:1100])
+    for batch in np.split(X[1100:], 60):
+        clf.adapt(batch)
+    assert not clf.guard_report_.alarm

@@ -1,0 +1,177 @@
+"""Compiled kernels against NumPy in float64, against their NumPy twins, and against themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("numba")
+
+from priorshift.risk import (
+    ImplicitSolver,
+    RiskData,
+    Softmax,
+    compiled,
+    gradient_step,
+    rewritten_risk,
+)
+from priorshift.risk.compiled.maths import dot, exp32, log32
+from priorshift.risk.compiled.newton import helmert, implicit_step
+from priorshift.risk.compiled.tridiagonal import accumulate, shifted_solve, tridiagonal
+from priorshift.risk.compiled.walk import hard_mix
+
+needs_compiler = pytest.mark.skipif(
+    not compiled.available(), reason="PRIORSHIFT_COMPILED=0 turns the compiled kernels off"
+)
+pytestmark = needs_compiler
+
+
+def make_data(seed, n=700, d=5, K=3):
+    rng = np.random.default_rng(seed)
+    labels = np.concatenate([np.arange(K), rng.integers(0, K, n - K)])
+    X = rng.normal(size=(n, d)) + rng.normal(size=(K, d))[labels]
+    return RiskData.of(X, labels, K)
+
+
+def make_weights(seed, N, K, d, scale=1.0):
+    return (scale * np.random.default_rng(seed).normal(size=(N, K, d))).astype(np.float32)
+
+
+def test_exponential_is_right_to_the_rounding():
+    x = np.linspace(-59.9, 88.0, 20_001).astype(np.float32)
+    found = np.array([exp32(one) for one in x])
+    assert np.abs(found / np.exp(x.astype(np.float64)) - 1).max() < 2e-7
+    assert exp32(np.float32(-1000.0)) == exp32(np.float32(-60.0)) > 0
+
+
+def test_logarithm_is_right_to_the_rounding():
+    x = np.exp(np.linspace(-80, 88, 20_001)).astype(np.float32)
+    found = np.array([log32(one) for one in x], dtype=np.float64)
+    expected = np.log(x.astype(np.float64))
+    assert (np.abs(found - expected) / np.maximum(np.abs(expected), 1.0)).max() < 3e-7
+
+
+def test_dot_takes_the_first_entries_only():
+    x, y = np.arange(5.0), np.ones(5)
+    assert dot(x, y, 3) == 3.0
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(2, 12), st.integers(0, 1000), st.floats(0.01, 10.0))
+def test_tridiagonal_systems_are_those_of_the_matrix(n, seed, shift):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(n, n))
+    A = root @ root.T
+    rows, d, e, P = A.copy(), np.empty(n), np.empty(n), np.empty((n, n))
+    tridiagonal(rows, d, e)
+    accumulate(rows, P)
+    T = np.diag(d) + np.diag(e[1:], 1) + np.diag(e[1:], -1)
+    np.testing.assert_allclose(P @ T @ P.T, A, atol=1e-10 * np.trace(A))
+    np.testing.assert_allclose(P @ P.T, np.eye(n), atol=1e-12)
+    b, x = rng.normal(size=n), np.empty(n)
+    shifted_solve(d, e, shift, P.T @ b, x)
+    np.testing.assert_allclose(P @ x, np.linalg.solve(A + shift * np.eye(n), b), rtol=1e-6)
+
+
+def test_a_matrix_that_is_diagonal_already_stays():
+    rows, d, e, P = np.diag([3.0, 1.0, 2.0]), np.empty(3), np.empty(3), np.empty((3, 3))
+    tridiagonal(rows, d, e)
+    accumulate(rows, P)
+    assert d.tolist() == [3.0, 1.0, 2.0]
+    assert P.tolist() == np.eye(3).tolist()
+
+
+@pytest.mark.parametrize("K", [2, 3, 7])
+def test_helmert_is_orthonormal_to_the_ones(K):
+    Q = helmert(K)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(K - 1), atol=1e-14)
+    np.testing.assert_allclose(Q.sum(axis=0), 0.0, atol=1e-14)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.integers(0, 1000),
+    st.integers(2, 6),
+    st.integers(1, 14),
+    st.integers(1, 5),
+    st.sampled_from([0.1, 1.0, 30.0]),
+)
+def test_risk_is_that_of_the_numpy_kernel(seed, K, d, N, scale):
+    data = make_data(seed, n=K + 90 + 600 * (seed % 2), d=d, K=K)
+    W = make_weights(seed, N, K, d, scale)
+    rng = np.random.default_rng(seed)
+    mix = rng.dirichlet(np.ones(K)) - 0.1 * rng.random(K)  # a raw estimate has negative entries
+    mix[rng.integers(K)] = 0.0
+    fast = rewritten_risk(data, Softmax(), W, mix)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "available", lambda: False)
+        slow = rewritten_risk(data, Softmax(), W, mix)
+    np.testing.assert_allclose(fast.value, slow.value, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(fast.gradient, slow.gradient, atol=2e-6 * (1 + data.largest_norm))
+
+
+@pytest.mark.parametrize("width", [5, 90])  # whole passes, and the part between two products
+def test_gradient_step_is_that_of_the_numpy_kernel(width, monkeypatch):
+    data = make_data(1, n=4000, d=width, K=4)
+    W = make_weights(2, 6, 4, width, 0.3)
+    arguments = (data, Softmax(), W, np.array([0.1, 0.2, 0.3, 0.4]), 0.1 * 2.0 ** np.arange(6), 1.5)
+    risks, moved = gradient_step(*arguments)
+    monkeypatch.setattr(compiled, "available", lambda: False)
+    other_risks, other = gradient_step(*arguments)
+    np.testing.assert_allclose(risks, other_risks, rtol=1e-5)
+    np.testing.assert_allclose(moved, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("radius", [0.8, 3.0, 50.0])
+@pytest.mark.parametrize(("K", "d", "n"), [(2, 6, 300), (3, 5, 4000), (5, 4, 900)])
+def test_implicit_step_is_that_of_the_numpy_solver(K, d, n, radius, monkeypatch):
+    data, steps = make_data(3, n, d, K), 0.05 * 2.0 ** np.arange(8)
+    centre, start = make_weights(4, 8, K, d, 0.2), make_weights(5, 8, K, d, 0.5)
+    rng = np.random.default_rng(6)
+    hint, mix = rng.dirichlet(np.ones(K), 2)
+    hint[0] = 0.0
+    solver = ImplicitSolver(tolerance=1e-5, max_steps=500)
+    arguments = (data, Softmax(), centre, start, steps, hint, radius, mix)
+    fast = solver.solve(*arguments)
+    assert fast.residual.max() <= 1e-5
+    assert fast.evaluations >= 8
+    risk = rewritten_risk(data, Softmax(), fast.W, mix)
+    np.testing.assert_allclose(fast.risk.value, risk.value, atol=1e-5)
+    np.testing.assert_allclose(fast.risk.gradient, risk.gradient, atol=1e-5)
+    monkeypatch.setattr(compiled, "available", lambda: False)
+    slow = solver.solve(*arguments)
+    np.testing.assert_allclose(fast.W, slow.W, atol=2e-3)
+    np.testing.assert_allclose(fast.hint_loss, slow.hint_loss, atol=1e-4)
+    assert np.linalg.norm(fast.W.reshape(8, -1), axis=1).max() <= radius * (1 + 1e-5)
+
+
+def test_the_same_bits_wherever_the_arrays_lie():
+    """Loops that store are checked for overlap by address: that must not change a sum's order."""
+    data, steps = make_data(7, n=300), 0.05 * 2.0 ** np.arange(9)
+    centre, start = make_weights(8, 9, 3, 5, 0.2), make_weights(9, 9, 3, 5, 0.3)
+    rng = np.random.default_rng(10)
+    seen, kept = set(), []
+    for _ in range(300):
+        kept.append(np.empty(rng.integers(1, 200)))
+        if len(kept) > 20:
+            kept.pop(rng.integers(20))
+        found = implicit_step(
+            data.XT, data.shares, data.offsets, data.means, data.largest_norm, data.XT, data.shares,
+            data.offsets, np.array([0.0, 0.4, 0.6]), np.array([0.2, 0.3, 0.5]), centre.copy(),
+            start.copy(), steps, 2.0, 1e-4, 200,
+        )  # fmt: skip
+        seen.add(b"".join(np.asarray(part).tobytes() for part in found))
+    assert len(seen) == 1
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 40), st.integers(2, 6), st.integers(0, 1000))
+def test_hard_mix_is_the_inverse_times_the_shares(n, K, seed):
+    rng = np.random.default_rng(seed)
+    proba, inverse = rng.dirichlet(np.ones(K), n), rng.normal(size=(K, K))
+    shares = np.bincount(proba.argmax(axis=1), minlength=K) / n
+    np.testing.assert_allclose(hard_mix(proba, 0, n, inverse, False), inverse @ shares, atol=1e-12)
+    clipped = hard_mix(proba, 0, n, inverse, True)
+    np.testing.assert_allclose(clipped, np.maximum(inverse @ shares, 0.0), atol=1e-12)
