@@ -19,7 +19,6 @@ from priorshift.experiments.running.progress import Progress
 from priorshift.experiments.running.workers import run_jobs
 from priorshift.experiments.store import Store, code_digest, describe, digest
 from priorshift.learners import as_learner
-from priorshift.learners.base import own_calibration
 from priorshift.risk.compiled import available
 from priorshift.simulation.shifts import shift_by_name
 from priorshift.source import Source
@@ -67,7 +66,7 @@ class Run(NamedTuple):
             None,
             learner,
             self.protocol,
-            as_calibration(self.calibration or own_calibration(learner)),
+            as_calibration(self.calibration or learner.calibration),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -205,3 +205,29 @@ def check_priors(priors: ArrayLike, name: str = "priors") -> FloatArray:
 
 def _where(bad: AnyArray) -> str:
     return f" in round {np.argmax(bad)} (counted from 0)" if bad.ndim else ""
+
+
+def check_positive(setting: str, value: float | None) -> None:
+    """Refuse a setting that is given but not a positive, finite number.
+
+    Examples
+    --------
+    >>> check_positive("step", None)
+    >>> check_positive("step", float("inf"))
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: step is inf: it must be a positive, finite number
+    """
+    if value is not None and not (isinstance(value, Real) and 0 < value < float("inf")):
+        raise InputError(f"{setting} is {value}: it must be a positive, finite number")
+
+
+def check_choice(setting: str, value: str, known: tuple[str, ...]) -> None:
+    """Refuse a setting that is none of the known words.
+
+    Examples
+    --------
+    >>> check_choice("preset", "paper", ("paper", "theory"))
+    """
+    if value not in known:
+        raise InputError(f"{setting} is {value!r}: choose one of {', '.join(map(repr, known))}")

@@ -17,7 +17,7 @@ from priorshift._validation import check_integer, is_frame
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning, SourceError
 from priorshift.known_labels import known_classes
 from priorshift.learners import Learner, as_learner
-from priorshift.learners.base import own_calibration, round_cost
+from priorshift.learners.settings import round_cost
 from priorshift.learners.trackers.late import Remembered, check_key, find, merged, remembered_batch
 from priorshift.monitoring.guard import Guard, GuardReport, as_guard, check_on_alarm
 from priorshift.risk.sketches.named import from_setting, sketch_setting
@@ -172,7 +172,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             diameter=self.diameter,
             cv=self.cv,
             random_state=self.random_state,
-            calibration=own_calibration(learner) if self.calibration is None else self.calibration,
+            calibration=learner.calibration if self.calibration is None else self.calibration,
             sketch=self.sketch,
         )
         self._look_at_confusion(source, learner)

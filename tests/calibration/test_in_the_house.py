@@ -13,13 +13,13 @@ from sklearn.naive_bayes import GaussianNB
 
 import priorshift
 from checks import CHECKS
+from priorshift._numerics import reweight
 from priorshift.calibration import IdentityMap, MatrixScaling, ScaledMap, Temperature
 from priorshift.classifier import LabelShiftClassifier, load
 from priorshift.cli.main import build_parser
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning
 from priorshift.experiments.running.plan import make_plan
 from priorshift.learners import FIX, FTH, LEARNERS
-from priorshift.learners.base import own_calibration, reweight
 from priorshift.saving import Saved, load_parts, save_parts
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.streams import Stream
@@ -124,7 +124,7 @@ def test_bad_calibrations_are_refused_before_any_work(blobs, fitted):
 
 def test_the_papers_learners_ask_for_none():
     for name in ("fix", "fth", "ftfwh", "rogd", "uogd", "atlas", "atlas-ada"):
-        assert own_calibration(LEARNERS[name]()) == "none"
+        assert LEARNERS[name]().calibration == "none"
 
 
 def test_the_classifier_takes_the_learners_own_unless_told(naive):

@@ -6,9 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from priorshift._numerics import reweight
 from priorshift.errors import InputError, PriorshiftError
 from priorshift.learners import ATLAS, FTFWH, FTH, LEARNERS, ROGD, UOGD, AtlasAda, as_learner
-from priorshift.learners.base import Settings, hedge_weights, linear_proba, reweight
+from priorshift.learners.linear.ensemble import hedge_weights, linear_proba
+from priorshift.learners.settings import Settings
 from priorshift.priors import BBSE, project_simplex
 
 LOSSES = arrays(np.float64, (25, 4), elements=st.floats(-3, 3))

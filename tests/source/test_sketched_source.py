@@ -17,7 +17,7 @@ from checks import state_bytes
 from priorshift import LabelShiftClassifier, load
 from priorshift.errors import InputError, InputTypeError, SourceError
 from priorshift.learners import ATLAS, LEARNERS, UOGD, AtlasAda
-from priorshift.learners.base import round_cost
+from priorshift.learners.settings import round_cost
 from priorshift.risk import Blocks, Coreset, Herding
 from priorshift.saving import Saved, load_parts, save_parts
 from priorshift.source import build_source

@@ -13,8 +13,8 @@ from priorshift._numerics import row_argmax
 from priorshift._threads import threads_for
 from priorshift.errors import InputError
 from priorshift.learners import Learner
-from priorshift.learners.base import round_cost
 from priorshift.learners.linear.walk import can_walk, walk
+from priorshift.learners.settings import round_cost
 from priorshift.risk import RiskData, class_risks
 from priorshift.simulation.recorded import RecordedStream
 from priorshift.simulation.shifts import total_variation

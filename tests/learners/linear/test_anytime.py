@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from priorshift.learners import ATLAS, ROGD, UOGD, AtlasAda
-from priorshift.learners.base import hedge_weights
 from priorshift.learners.linear import anytime
 from priorshift.learners.linear.anytime import (
     Growth,
@@ -14,6 +13,7 @@ from priorshift.learners.linear.anytime import (
     joined_models,
     tuned_for,
 )
+from priorshift.learners.linear.ensemble import hedge_weights
 from priorshift.learners.linear.walk import can_walk
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.streams import Stream

@@ -26,8 +26,8 @@ from priorshift.experiments.running.sketches import sketch_name
 from priorshift.experiments.running.workers import run_jobs
 from priorshift.experiments.store import Store
 from priorshift.learners import LEARNERS
-from priorshift.learners.base import PRESETS
 from priorshift.learners.linear.hints import HINTS
+from priorshift.learners.settings import PRESETS
 from priorshift.risk import SKETCHES
 from priorshift.simulation.evaluate import PROTOCOLS
 from priorshift.simulation.shifts import SHIFTS

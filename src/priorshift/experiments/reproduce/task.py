@@ -13,7 +13,6 @@ from priorshift.datasets.offline import paper_settings
 from priorshift.experiments.reproduce import worlds
 from priorshift.experiments.reproduce.plan import StreamRun
 from priorshift.learners import Learner, as_learner
-from priorshift.learners.base import own_calibration
 from priorshift.learners.linear.hints import Hint, Periodic
 from priorshift.simulation.evaluate import Result, evaluate
 from priorshift.source import Source
@@ -91,7 +90,7 @@ def calibration_of(learner: Learner) -> str:
     >>> calibration_of(as_learner("fix")), calibration_of(as_learner("auto"))
     ('none', 'auto')
     """
-    return as_calibration(own_calibration(learner)).name
+    return as_calibration(learner.calibration).name
 
 
 def _numbers(result: Result) -> dict[str, float]:

@@ -22,7 +22,6 @@ from priorshift.experiments.running.jobs import Bench, Job, Measure
 from priorshift.experiments.running.kept import data_digest
 from priorshift.experiments.running.sketches import parse_sketch, uses_sketch
 from priorshift.learners import LEARNERS, as_learner
-from priorshift.learners.base import own_calibration
 from priorshift.learners.linear.hints import Hint, Periodic
 from priorshift.simulation.shifts import SHIFTS, Mixture, shift_by_name
 
@@ -148,7 +147,7 @@ def _job(
     }
     learner = as_learner(name, **settings)
     protocol = options.protocol or learner.protocol
-    calibration = as_calibration(options.calibration or own_calibration(learner))
+    calibration = as_calibration(options.calibration or learner.calibration)
     return Job(shift_name, shift, name, hint, learner, protocol, calibration)
 
 

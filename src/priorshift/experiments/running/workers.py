@@ -14,7 +14,7 @@ from priorshift.experiments.processes import usable_cores
 from priorshift.experiments.running.jobs import Bench, Job, Measure, measure
 from priorshift.experiments.running.pool import Task, working
 from priorshift.experiments.running.progress import Meter, Progress
-from priorshift.learners.base import round_cost
+from priorshift.learners.settings import round_cost
 
 _POLL = 0.2
 # Multiplications; below this, processes take longer to start than they save.

@@ -11,6 +11,7 @@ from priorshift._numerics import row_sums
 from priorshift._validation import check_integer
 from priorshift.learners.auto.correction import Correction, correction, tilted
 from priorshift.learners.auto.residual import judged_step, sketch_of
+from priorshift.learners.base import Learner
 from priorshift.learners.trackers.components import bayes
 from priorshift.learners.trackers.em import check_share, shared
 from priorshift.learners.trackers.late import Late
@@ -41,7 +42,7 @@ class AutoState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Auto:
+class Auto(Learner):
     r"""The default: nothing to choose, never far from the best of its members.
 
     A ``Tracker`` follows the class mix :math:`\mu_t`. What it reads is f, corrected on the features

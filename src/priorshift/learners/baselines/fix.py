@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from priorshift.learners.base import Learner
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
 
@@ -16,7 +17,7 @@ class FixState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FIX:
+class FIX(Learner):
     """Predict with f0 as it is: the baseline.
 
     Examples

@@ -7,8 +7,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from priorshift._numerics import reweight
 from priorshift._validation import check_integer
-from priorshift.learners.base import Settings, reweight
+from priorshift.learners.settings import Settings
 from priorshift.learners.trackers.late import Late, estimate_change
 from priorshift.priors import project_simplex
 from priorshift.source import Batch, Source

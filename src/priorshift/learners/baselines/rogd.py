@@ -16,8 +16,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from priorshift._numerics import reweight
+from priorshift._validation import check_positive
 from priorshift.errors import InputError
-from priorshift.learners.base import Settings, check_positive, positive_sigma, reweight
+from priorshift.learners.linear.ensemble import positive_sigma
+from priorshift.learners.settings import Settings
 from priorshift.priors import project_simplex
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorshift.learners.base import mean_model
+from priorshift.learners.linear.ensemble import mean_model
 from priorshift.typing import Float32Array, FloatArray
 
 FIRST_HORIZON = 1024
@@ -76,7 +76,7 @@ def joined_losses(losses: FloatArray, rate: float, growth: Growth) -> FloatArray
 
     Examples
     --------
-    >>> from priorshift.learners.base import hedge_weights
+    >>> from priorshift.learners.linear.ensemble import hedge_weights
     >>> growth = Growth(np.ones(3), below=1, above=0)
     >>> hedge_weights(joined_losses(np.array([1.0, 3.0]), 0.5, growth), 0.5).round(3).tolist()
     [0.333, 0.487, 0.179]

@@ -7,14 +7,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from priorshift._validation import check_positive
 from priorshift.errors import InputError, InputTypeError
-from priorshift.learners.base import (
-    Settings,
-    check_positive,
-    hedge_weights,
-    mean_model,
-    mean_proba,
-)
 from priorshift.learners.linear.anytime import (
     grown_pool,
     grows_at,
@@ -22,7 +16,9 @@ from priorshift.learners.linear.anytime import (
     joined_models,
     tuned_for,
 )
+from priorshift.learners.linear.ensemble import hedge_weights, mean_model, mean_proba
 from priorshift.learners.linear.uogd import static_step
+from priorshift.learners.settings import Settings
 from priorshift.priors import project_simplex
 from priorshift.risk import gradient_step
 from priorshift.source import Batch, Source

@@ -11,15 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from priorshift._validation import check_positive
 from priorshift.errors import InputError, InputTypeError
-from priorshift.learners.base import (
-    Settings,
-    check_positive,
-    hedge_weights,
-    mean_model,
-    mean_proba,
-    positive_sigma,
-)
 from priorshift.learners.linear.anytime import (
     grown_pool,
     grows_at,
@@ -29,8 +22,15 @@ from priorshift.learners.linear.anytime import (
     tuned_for,
 )
 from priorshift.learners.linear.atlas import check_pool, doubling_pool
+from priorshift.learners.linear.ensemble import (
+    hedge_weights,
+    mean_model,
+    mean_proba,
+    positive_sigma,
+)
 from priorshift.learners.linear.hints import Hint, as_hint
 from priorshift.learners.linear.uogd import static_step
+from priorshift.learners.settings import Settings
 from priorshift.priors import project_simplex
 from priorshift.risk import ImplicitSolver, RiskValue, descend, rewritten_risk
 from priorshift.source import Batch, Source

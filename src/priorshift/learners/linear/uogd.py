@@ -7,7 +7,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from priorshift.learners.base import Settings, check_positive, linear_proba, positive_sigma
+from priorshift._validation import check_positive
+from priorshift.learners.linear.ensemble import linear_proba, positive_sigma
+from priorshift.learners.settings import Settings
 from priorshift.priors import project_simplex
 from priorshift.risk import gradient_step
 from priorshift.source import Batch, Source

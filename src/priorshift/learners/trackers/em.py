@@ -9,8 +9,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from priorshift._validation import check_positive
 from priorshift.errors import InputError, InputTypeError
-from priorshift.learners.base import check_positive
+from priorshift.learners.base import Learner
 from priorshift.learners.trackers.components import (
     LastBatch,
     bayes,
@@ -146,7 +147,7 @@ def check_share(setting: str, value: float) -> None:
 
 
 @dataclass(frozen=True)
-class EM:
+class EM(Learner):
     r"""Discounted EM: experts with different memories of the stream, mixed by Bayes' rule.
 
     Expert j keeps counts that forget, :math:`D_j \leftarrow (1 - \lambda_j) D_j + c_j`, where

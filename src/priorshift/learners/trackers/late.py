@@ -12,7 +12,7 @@ from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from priorshift.learners.base import Settings
+    from priorshift.learners.settings import Settings
 
 
 class Late(NamedTuple):

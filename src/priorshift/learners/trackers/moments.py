@@ -7,8 +7,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from priorshift._numerics import reweight
 from priorshift.errors import InputError
-from priorshift.learners.base import reweight
+from priorshift.learners.base import Learner
 from priorshift.learners.trackers.components import fingerprint
 from priorshift.priors import BBSE, estimate_with_labels, project_simplex
 from priorshift.source import Batch, Source
@@ -52,7 +53,7 @@ def no_mean(source: Source) -> LastMean:
 
 
 @dataclass(frozen=True)
-class Moments:
+class Moments(Learner):
     r"""Base of learners whose class mix is a weighted mean of BBSE estimates.
 
     A batch's estimate is itself a mean over rows, :math:`s_t = \frac1n \sum_i e_i` with

@@ -7,8 +7,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from priorshift._validation import check_integer
-from priorshift.learners.base import check_positive
+from priorshift._validation import check_integer, check_positive
+from priorshift.learners.base import Learner
 from priorshift.learners.trackers.components import (
     LastBatch,
     bayes,
@@ -102,7 +102,7 @@ class RegimesSeen(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Regimes:
+class Regimes(Learner):
     r"""Recurring regimes: a filter that recognises a class mix when it comes back.
 
     The class mix of a round is that of one of S regimes, which follow each other as a Markov chain.

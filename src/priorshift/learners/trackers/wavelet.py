@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from priorshift.learners.base import check_positive
+from priorshift._validation import check_positive
 from priorshift.learners.trackers.moments import LastMean, Moments, no_mean, remember, source_noise
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray

@@ -7,9 +7,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from priorshift._validation import check_integer
+from priorshift._validation import check_integer, check_positive
 from priorshift.errors import InputError
-from priorshift.learners.base import check_positive
 from priorshift.learners.trackers.components import bayes
 from priorshift.learners.trackers.em import check_share, shared
 from priorshift.learners.trackers.moments import LastMean, Moments, no_mean, remember, source_noise
