@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from priorshift._numerics import row_sums
+from priorshift._numerics import row_products, row_sums
 from priorshift._validation import check_integer
 from priorshift.learners.auto.correction import Correction, correction, tilted
 from priorshift.learners.auto.residual import judged_step, sketch_of
@@ -15,8 +15,8 @@ from priorshift.learners.base import Learner
 from priorshift.learners.trackers.components import bayes
 from priorshift.learners.trackers.em import check_share, shared
 from priorshift.learners.trackers.late import Late
-from priorshift.learners.trackers.regimes import RegimesSeen, RegimesState
-from priorshift.learners.trackers.tracker import Tracker
+from priorshift.learners.trackers.regimes import RegimesSeen
+from priorshift.learners.trackers.tracker import Tracker, TrackerState
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
 
@@ -34,7 +34,7 @@ class AutoState(NamedTuple):
     """
 
     t: int
-    tracker: RegimesState
+    tracker: TrackerState
     models: FloatArray
     slopes: FloatArray
     offsets: FloatArray
@@ -84,6 +84,7 @@ class Auto(Learner):
     protocol: ClassVar[str] = "adapt-first"
     calibration: ClassVar[str] = "auto"
     reads_features: ClassVar[bool] = True
+    uses_late_labels: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_share("share", self.share)
@@ -111,32 +112,51 @@ class Auto(Learner):
         """Class probabilities of the members, mixed."""
         found = self.correction(source)
         proba = _TRACKER.predict_proba(source, state.tracker, _read(found, batch))
-        if found is None:
-            return proba
+        return proba if found is None else self._mixed(state, proba, batch.features)
+
+    def _mixed(self, state: AutoState, proba: FloatArray, features: FloatArray) -> FloatArray:
+        """The reweighted f0 and the same with the linear models on top, by their weights."""
         weights = shared(state.weights, self.share)
         number, K = proba.shape
-        logits = batch.features @ state.slopes.reshape(2 * K, -1).T + state.offsets.ravel()
+        logits = row_products(features, state.slopes.reshape(2 * K, -1)) + state.offsets.ravel()
         bent = tilted(np.repeat(proba, 2, axis=0), logits.reshape(2 * number, K))
         mixed = weights[0] * proba + 0.5 * weights[1] * bent.reshape(number, 2, K).sum(axis=1)
         return np.asarray(mixed / row_sums(mixed)[:, None])
 
     def adapt(self, source: Source, state: AutoState, batch: Batch) -> AutoState:
-        """Follow the mix; then measure the linear model under it, and let it learn."""
+        """Follow the class prior; then measure the linear model under it, and let it learn."""
         found = self.correction(source)
         tracker = _TRACKER.adapt(source, state.tracker, _read(found, batch))
+        return self._learned(source, found, state, tracker)
+
+    def adapt_predict(
+        self, source: Source, state: AutoState, batch: Batch
+    ) -> tuple[AutoState, FloatArray]:
+        """Learn from a batch and predict its rows, each left out of its own class prior."""
+        found = self.correction(source)
+        tracker, proba = _TRACKER.adapt_predict(source, state.tracker, _read(found, batch))
+        state = self._learned(source, found, state, tracker)
+        return state, proba if found is None else self._mixed(state, proba, batch.features)
+
+    def _learned(
+        self, source: Source, found: Correction | None, state: AutoState, tracker: TrackerState
+    ) -> AutoState:
+        """The state with the tracker after a batch, and the linear model a step further."""
         state = state._replace(t=state.t + 1, tracker=tracker)
         if found is None:
             return state
-        mix = _TRACKER.prior(source, tracker)
         sketch = sketch_of(found, self.rows, state.t)
-        losses, models = judged_step(sketch, state.models, mix, source.prior)
+        losses, models = judged_step(sketch, state.models, tracker.latest.prior, source.prior)
         weights, _ = bayes(shared(state.weights, self.share), -losses)
         slopes, offsets = found.raw(models)
         return state._replace(models=models, slopes=slopes, offsets=offsets, weights=weights)
 
-    def trace(self, state: AutoState) -> FloatArray:
-        """What correcting the batch just learned from will need, should labels come late."""
-        return _TRACKER.trace(state.tracker)
+    def trace(
+        self, source: Source, before: AutoState, after: AutoState, batch: Batch
+    ) -> FloatArray:
+        """What correcting a batch will need, should labels of it come late."""
+        batch = _read(self.correction(source), batch)
+        return _TRACKER.trace(source, before.tracker, after.tracker, batch)
 
     def correct(self, source: Source, state: AutoState, late: Late) -> AutoState:
         """The tracker's belief with labels of an old batch; the linear model stays as it is."""
@@ -144,7 +164,7 @@ class Auto(Learner):
         return state._replace(tracker=_TRACKER.correct(source, state.tracker, late))
 
     def prior(self, source: Source, state: AutoState) -> FloatArray:
-        """The class mix of the last batch, as the tracker sees it."""
+        """The class prior after the last batch, as the tracker sees it."""
         return _TRACKER.prior(source, state.tracker)
 
     def weights(self, source: Source, state: AutoState) -> FloatArray:

@@ -22,7 +22,7 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from priorshift._numerics import row_softmax
+from priorshift._numerics import row_products, row_softmax
 from priorshift.priors._cache import per_source
 from priorshift.source import Source
 from priorshift.source.model import log_probabilities
@@ -108,7 +108,7 @@ class Correction:
         """Corrected class probabilities (n, K)."""
         if not self.used:
             return proba
-        return tilted(proba, features @ self.slopes.T + self.offsets)
+        return tilted(proba, row_products(features, self.slopes) + self.offsets)
 
     def raw(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Turn models (..., K, m + 1) on components into slopes (..., K, d), offsets (..., K)."""

@@ -1,6 +1,6 @@
-r"""Dirichlet components: beliefs about a batch's class mix, each with its own evidence.
+r"""Dirichlet components: beliefs about a batch's class prior, each with its own evidence.
 
-A component is a Dirichlet prior on the class mix :math:`\mu` of a batch, given by its counts
+A component is a Dirichlet distribution of the class prior :math:`\mu` of a batch, with counts
 :math:`\alpha_h` (K,). Forgetting experts and regimes are both components, so that one pass of
 matrix products serves them all. With :math:`r_{ik} = f(x_i)_k / \pi_k`, the evidence of a component
 is :math:`\log \int \prod_i (\mu^\top r_i)\, d\mathrm{Dir}(\mu; \alpha_h)`.
@@ -23,7 +23,6 @@ _SMALLEST_RATIO = 1e-9
 # probability by more than their sum.
 _NEGLIGIBLE = 1e-6
 _TINY = 1e-300
-_NO_BATCH = -1
 
 
 def likelihoods(source: Source, batch: Batch) -> FloatArray:
@@ -52,11 +51,27 @@ def one_hot(classes: IntArray, number: int) -> FloatArray:
     return np.asarray(np.eye(number)[classes])
 
 
-def evidence_rows(source: Source, batch: Batch) -> FloatArray:
+def with_labels(ratios: FloatArray, known: IntArray | None) -> FloatArray:
     """Likelihood ratios (n, K) to learn from: a row whose label is known is that of one class.
 
-    Then the evidence of a row is the share of its class. Ruling the other classes out
-    altogether would make logarithms infinite, so they keep the smallest ratio.
+    Then the evidence of a row is the prior of its class. Ruling the other classes out altogether
+    would make logarithms infinite, so they keep the smallest ratio.
+
+    Examples
+    --------
+    >>> with_labels(np.array([[1.0, 0.25], [1.0, 0.5]]), np.array([-1, 1])).tolist()
+    [[1.0, 0.25], [1e-09, 1.0]]
+    """
+    if known is None:
+        return ratios
+    has = known >= 0
+    ratios = ratios.copy()
+    ratios[has] = np.maximum(one_hot(known[has], ratios.shape[1]), _SMALLEST_RATIO)
+    return ratios
+
+
+def evidence_rows(source: Source, batch: Batch) -> FloatArray:
+    """Likelihood ratios (n, K) of a batch to learn from, labels that are known included.
 
     Examples
     --------
@@ -66,11 +81,7 @@ def evidence_rows(source: Source, batch: Batch) -> FloatArray:
     >>> evidence_rows(source, batch).tolist()
     [[1.0, 0.25], [1e-09, 1.0]]
     """
-    ratios = likelihoods(source, batch)
-    if batch.known is not None:
-        has = batch.known >= 0
-        ratios[has] = np.maximum(one_hot(batch.known[has], ratios.shape[1]), _SMALLEST_RATIO)
-    return ratios
+    return with_labels(likelihoods(source, batch), batch.known)
 
 
 class Look(NamedTuple):
@@ -139,61 +150,99 @@ def _log_rising(alpha: FloatArray, whole: FloatArray, reached: FloatArray) -> Fl
     return found
 
 
-class LastBatch(NamedTuple):
-    """What is needed to predict the last batch with every row left out of its own class mix.
+class Posterior(NamedTuple):
+    """What components believe after a batch.
 
-    ``mark`` tells the batch, ``weights`` (H,) are the components' after it, ``counts`` (H, K) their
-    Dirichlet counts after it, ``centre`` (H, K) the mixes behind the responsibilities.
+    ``weights`` (H,) add up to 1, ``counts`` (H, K) are their Dirichlet counts, ``centre`` (H, K)
+    the class priors that the responsibilities of the batch's rows were taken under.
     """
 
-    mark: int
     weights: FloatArray
     counts: FloatArray
     centre: FloatArray
 
 
-def corrected(last: LastBatch, change: FloatArray) -> LastBatch:
-    """The memory of the last batch with its Dirichlet counts moved; they stay positive.
+def left_out(posterior: Posterior, ratios: FloatArray) -> FloatArray:
+    r"""Probabilities of a batch's rows, each left out of the evidence for its own class prior.
+
+    Row i has the prior :math:`\sum_h w_h^{-i} (a_h - \rho_{hi}) / (A_h - 1)` with
+    :math:`a_h = \alpha_h + c_h`, and :math:`w_h^{-i}` the weight without the row's likelihood.
+    Dividing the likelihood out is the same as mixing the components' class probabilities with the
+    full weights.
 
     Examples
     --------
-    >>> last = LastBatch(5, np.ones(1), np.array([[2.0, 1.0]]), np.array([[0.5, 0.5]]))
-    >>> corrected(last, np.array([[-0.5, 0.5]])).counts.tolist()
-    [[1.5, 1.5]]
+    >>> ratios = np.array([[1.0, 0.5]])
+    >>> seen = look(np.array([[1.0, 3.0]]), ratios)
+    >>> after = Posterior(np.ones(1), np.array([[1.0, 3.0]]) + seen.counts, seen.centre)
+    >>> left_out(after, ratios).round(12).tolist()  # one row: the prior knows nothing of it
+    [[0.4, 0.6]]
     """
-    if last.mark == _NO_BATCH:
-        return last
-    return last._replace(counts=np.maximum(last.counts + change, _TINY))
+    heavy = posterior.weights > _NEGLIGIBLE
+    weights, counts, centre = (part[heavy] for part in posterior)
+    turned, squares = ratios.T, ratios * ratios
+    fit = centre @ turned
+    alone = np.maximum(counts @ turned - (centre @ squares.T) / fit, _TINY)
+    share = weights[:, None] / alone
+    proba = share.T @ counts
+    proba *= ratios
+    squares *= (share / fit).T @ centre
+    proba -= squares
+    np.maximum(proba, _TINY, out=proba)
+    proba /= proba.sum(axis=1, keepdims=True)
+    return np.asarray(proba)
 
 
-def no_batch(components: int, classes: int) -> LastBatch:
-    """Return the memory before the first batch.
+class Latest(NamedTuple):
+    """The class prior after the last batch, as the components see it together.
+
+    ``mass`` (K,) is proportional to it, ``pull`` (H,) how far it moves when a count of a component
+    moves by 1, ``size`` the rows of a single Dirichlet of the same mean and total variance:
+    components that disagree lower it as much as components that know little.
 
     Examples
     --------
-    >>> no_batch(2, 3).counts.shape
-    (2, 3)
+    >>> even = Latest.of(Posterior(np.array([0.5, 0.5]), np.array([[1.0, 3], [30, 10]]), None))
+    >>> even.prior.tolist()
+    [0.5, 0.5]
+    >>> round(Latest.of(Posterior(np.ones(1), np.array([[30.0, 70.0]]), None)).size, 6)
+    100.0
+    >>> apart = np.array([[90.0, 10.0], [10.0, 90.0]])
+    >>> Latest.of(Posterior(np.array([0.5, 0.5]), apart, None)).size < 1
+    True
     """
-    empty = np.zeros((components, classes))
-    return LastBatch(_NO_BATCH, np.zeros(components), empty, empty)
 
+    mass: FloatArray
+    pull: FloatArray
+    size: float
 
-def fingerprint(proba: FloatArray) -> int:
-    """A number that tells a batch from others, whatever the order of its rows.
+    @classmethod
+    def start(cls, source: Source, components: int) -> Latest:
+        """Before the first batch: the source's prior, which rests on no row."""
+        return cls(source.prior, np.zeros(components), 0.0)
 
-    Examples
-    --------
-    >>> P = np.array([[0.25, 0.75], [0.5, 0.5]])
-    >>> fingerprint(P) == fingerprint(P[::-1]), fingerprint(P) == fingerprint(P[:1])
-    (True, False)
-    """
-    bits = np.ascontiguousarray(proba, dtype=np.float64).view(np.uint64)
-    # Multiples of an odd constant differ modulo 2^64, so columns do not count alike; the sum wraps.
-    odd = np.arange(1, 2 * proba.shape[1], 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    rows = bits @ odd
-    rows ^= rows >> np.uint64(32)
-    total = int((rows * np.uint64(0xBF58476D1CE4E5B9)).sum())
-    return (total + len(proba)) >> 1
+    @classmethod
+    def of(cls, posterior: Posterior) -> Latest:
+        """After a batch."""
+        weights, counts, _ = posterior
+        total = counts.sum(axis=1)
+        pull = weights / total
+        mass = pull @ counts
+        squares = np.einsum("hk,hk->h", counts, counts) / (total * total)
+        spread = float(weights @ ((1.0 - squares) / (total + 1.0) + squares))
+        mean = float(mass @ mass)
+        size = (1.0 - mean) / max(spread - mean, _TINY) - 1.0
+        return cls(mass, pull, max(size, 0.0))
+
+    @property
+    def prior(self) -> FloatArray:
+        """The class prior (K,), on the simplex."""
+        mass = np.maximum(self.mass, 0.0)
+        return np.asarray(mass / mass.sum())
+
+    def moved(self, change: FloatArray) -> Latest:
+        """Return it with the counts of the components moved by ``change`` (H, K)."""
+        return self._replace(mass=self.mass + self.pull @ change)
 
 
 def reweight_by(ratios: FloatArray, mix: FloatArray) -> FloatArray:
@@ -223,68 +272,6 @@ def row_nats(mixes: FloatArray, ratios: FloatArray) -> FloatArray:
     return np.asarray(np.log(mixes @ ratios.T).mean(axis=1))
 
 
-def left_out(last: LastBatch, ratios: FloatArray) -> FloatArray:
-    r"""Probabilities of the last batch's rows, each left out of the evidence for its own mix.
-
-    Row i has the prior :math:`\sum_h w_h^{-i} (a_h - \rho_{hi}) / (A_h - 1)` with
-    :math:`a_h = \alpha_h + c_h`, and :math:`w_h^{-i}` the weight without the row's likelihood.
-    Dividing the likelihood out is the same as mixing the components' class probabilities with the
-    full weights.
-
-    Examples
-    --------
-    >>> ratios = np.array([[1.0, 0.5]])
-    >>> seen = look(np.array([[1.0, 3.0]]), ratios)
-    >>> last = LastBatch(0, np.ones(1), np.array([[1.0, 3.0]]) + seen.counts, seen.centre)
-    >>> left_out(last, ratios).round(12).tolist()  # one row: the prior knows nothing of it
-    [[0.4, 0.6]]
-    """
-    heavy = last.weights > _NEGLIGIBLE
-    weights, counts, centre = last.weights[heavy], last.counts[heavy], last.centre[heavy]
-    turned, squares = ratios.T, ratios * ratios
-    fit = centre @ turned
-    alone = np.maximum(counts @ turned - (centre @ squares.T) / fit, _TINY)
-    share = weights[:, None] / alone
-    proba = share.T @ counts
-    proba *= ratios
-    squares *= (share / fit).T @ centre
-    proba -= squares
-    np.maximum(proba, _TINY, out=proba)
-    proba /= proba.sum(axis=1, keepdims=True)
-    return np.asarray(proba)
-
-
-def mean_mix(weights: FloatArray, counts: FloatArray) -> FloatArray:
-    """Weighted mean of the components' mean mixes, on the simplex.
-
-    Examples
-    --------
-    >>> mean_mix(np.array([0.5, 0.5]), np.array([[1.0, 3.0], [30.0, 10.0]])).tolist()
-    [0.5, 0.5]
-    """
-    mix = (weights / counts.sum(axis=1)) @ counts
-    return np.asarray(mix / mix.sum())
-
-
-def effective_size(weights: FloatArray, counts: FloatArray) -> float:
-    """Rows that a single Dirichlet of the same mean and total variance would rest on.
-
-    Components that disagree lower it as much as components that know little.
-
-    Examples
-    --------
-    >>> round(effective_size(np.ones(1), np.array([[30.0, 70.0]])), 6)
-    100.0
-    >>> effective_size(np.array([0.5, 0.5]), np.array([[90.0, 10.0], [10.0, 90.0]])) < 1
-    True
-    """
-    total = counts.sum(axis=1, keepdims=True)
-    mixes = counts / total
-    mean = weights @ mixes
-    spread = weights @ (mixes * (1.0 - mixes) / (total + 1.0) + (mixes - mean) ** 2)
-    return float(max((mean * (1.0 - mean)).sum() / max(spread.sum(), _TINY) - 1.0, 0.0))
-
-
 def bayes(prior: FloatArray, evidence: FloatArray) -> tuple[FloatArray, float]:
     """Posterior weights and the log evidence of the whole mixture; a prior of 0 stays 0.
 
@@ -300,37 +287,3 @@ def bayes(prior: FloatArray, evidence: FloatArray) -> tuple[FloatArray, float]:
     weights = np.exp(scores - top)
     total = float(weights.sum())
     return weights / total, top + math.log(total)
-
-
-def is_last(last: LastBatch, batch: Batch) -> bool:
-    """Say whether a batch is the one that was learned from last.
-
-    Examples
-    --------
-    >>> is_last(no_batch(2, 2), Batch(np.array([[0.5, 0.5]]), np.zeros((1, 1))))
-    False
-    """
-    return last.mark != _NO_BATCH and last.mark == fingerprint(batch.proba)
-
-
-def latest_mix(source: Source, last: LastBatch) -> FloatArray:
-    """The class mix after the last batch; before the first, the source's.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> latest_mix(SimpleNamespace(prior=np.array([0.5, 0.5])), no_batch(2, 2)).tolist()
-    [0.5, 0.5]
-    """
-    return source.prior if last.mark == _NO_BATCH else mean_mix(last.weights, last.counts)
-
-
-def latest_size(last: LastBatch) -> float:
-    """Effective number of rows behind the class mix after the last batch.
-
-    Examples
-    --------
-    >>> latest_size(no_batch(2, 2))
-    0.0
-    """
-    return 0.0 if last.mark == _NO_BATCH else effective_size(last.weights, last.counts)

@@ -13,20 +13,15 @@ from priorshift._validation import check_positive
 from priorshift.errors import InputError, InputTypeError
 from priorshift.learners.base import Learner
 from priorshift.learners.trackers.components import (
-    LastBatch,
+    Latest,
+    Posterior,
     bayes,
-    corrected,
     evidence_rows,
-    fingerprint,
-    is_last,
-    latest_mix,
-    latest_size,
     left_out,
     likelihoods,
     look,
-    mean_mix,
-    no_batch,
     reweight_by,
+    with_labels,
 )
 from priorshift.learners.trackers.late import Late, counts_change
 from priorshift.source import Batch, Source
@@ -114,11 +109,11 @@ def left_after(rates: tuple[float, ...], age: int) -> FloatArray:
 
 
 class EmState(NamedTuple):
-    """Rounds seen, the experts, the memory of the last batch."""
+    """Rounds seen, the experts, the class prior after the last batch."""
 
     t: int
     experts: Ensemble
-    last: LastBatch
+    latest: Latest
 
 
 def check_rates(rates: tuple[float, ...]) -> None:
@@ -182,6 +177,7 @@ class EM(Learner):
     name: ClassVar[str] = "em"
     protocol: ClassVar[str] = "adapt-first"
     calibration: ClassVar[str] = "auto"
+    uses_late_labels: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_rates(self.rates)
@@ -190,28 +186,39 @@ class EM(Learner):
 
     def start(self, source: Source) -> EmState:
         """All experts know the source's prior and nothing else."""
-        number, K = len(self.rates), source.n_classes
-        return EmState(0, fresh_ensemble(number, K), no_batch(number, K))
+        number = len(self.rates)
+        experts = fresh_ensemble(number, source.n_classes)
+        return EmState(0, experts, Latest.start(source, number))
 
     def predict_proba(self, source: Source, state: EmState, batch: Batch) -> FloatArray:
-        """Reweight f by the class mix; the batch just learned from without each row's own say."""
-        ratios = likelihoods(source, batch)
-        if is_last(state.last, batch):
-            return left_out(state.last, ratios)
-        return reweight_by(ratios, self.forecast(source, state))
+        """Reweight f0 by the class prior that is expected of the next batch."""
+        return reweight_by(likelihoods(source, batch), self.forecast(source, state))
 
     def adapt(self, source: Source, state: EmState, batch: Batch) -> EmState:
         """Weigh the experts by the batch, then let each of them count and forget."""
+        return self._followed(source, state, evidence_rows(source, batch))[0]
+
+    def adapt_predict(
+        self, source: Source, state: EmState, batch: Batch
+    ) -> tuple[EmState, FloatArray]:
+        """Learn from a batch and predict its rows, each left out of its own class prior."""
+        ratios = likelihoods(source, batch)
+        state, posterior = self._followed(source, state, with_labels(ratios, batch.known))
+        return state, left_out(posterior, ratios)
+
+    def _followed(
+        self, source: Source, state: EmState, evidence: FloatArray
+    ) -> tuple[EmState, Posterior]:
         alpha, prior = self.beliefs(source, state)
-        seen = look(alpha, evidence_rows(source, batch))
+        seen = look(alpha, evidence)
         weights, _ = bayes(prior, seen.evidence)
         counts = remembered(state.experts.counts, self.rates) + seen.counts
-        last = LastBatch(fingerprint(batch.proba), weights, alpha + seen.counts, seen.centre)
-        return EmState(state.t + 1, Ensemble(counts, weights), last)
+        posterior = Posterior(weights, alpha + seen.counts, seen.centre)
+        return EmState(state.t + 1, Ensemble(counts, weights), Latest.of(posterior)), posterior
 
-    def trace(self, state: EmState) -> FloatArray:
-        """What a late label needs to know of the last batch: the mixes (J, K) it was seen under."""
-        return state.last.centre
+    def trace(self, source: Source, before: EmState, after: EmState, batch: Batch) -> FloatArray:
+        """What a late label needs to know of a batch: the class priors (J, K) it was seen under."""
+        return look(self.beliefs(source, before)[0], evidence_rows(source, batch)).centre
 
     def correct(self, source: Source, state: EmState, late: Late) -> EmState:
         r"""Count labels that come late: each row's counts move by what is left of them.
@@ -221,12 +228,11 @@ class EM(Learner):
         change = counts_change(source, late, late.trace)
         change *= left_after(self.rates, late.age)[:, None]
         counts = np.maximum(state.experts.counts + change, 0.0)
-        experts = state.experts._replace(counts=counts)
-        return EmState(state.t, experts, corrected(state.last, change))
+        return EmState(state.t, state.experts._replace(counts=counts), state.latest.moved(change))
 
     def prior(self, source: Source, state: EmState) -> FloatArray:
-        """The class mix of the last batch, as the experts see it together."""
-        return latest_mix(source, state.last)
+        """The class prior after the last batch, as the experts see it together."""
+        return state.latest.prior
 
     def beliefs(self, source: Source, state: EmState) -> tuple[FloatArray, FloatArray]:
         """Dirichlet counts (J, K) and weights (J,) for the next batch."""
@@ -235,17 +241,18 @@ class EM(Learner):
         return alpha, shared(state.experts.weights, self.share)
 
     def forecast(self, source: Source, state: EmState) -> FloatArray:
-        """The class mix (K,) that is expected of the next batch."""
+        """The class prior (K,) that is expected of the next batch."""
         alpha, weights = self.beliefs(source, state)
-        return mean_mix(weights, alpha)
+        prior = (weights / alpha.sum(axis=1)) @ alpha
+        return np.asarray(prior / prior.sum())
 
     def weights(self, source: Source, state: EmState) -> FloatArray:
         """Weights (J,) of the experts after the last batch."""
         return state.experts.weights
 
     def effective_size(self, source: Source, state: EmState) -> float:
-        """How many rows the present mix rests on."""
-        return latest_size(state.last)
+        """How many rows the present class prior rests on."""
+        return state.latest.size
 
 
 def fresh_ensemble(experts: int, classes: int) -> Ensemble:

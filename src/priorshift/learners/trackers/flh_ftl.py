@@ -8,8 +8,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from priorshift._validation import check_positive
-from priorshift.learners.trackers.moments import LastMean, Moments, no_mean, remember
-from priorshift.source import Batch, Source
+from priorshift.learners.trackers.moments import Mean, Moments, Moved
+from priorshift.source import Source
 from priorshift.typing import FloatArray, IntArray
 
 _LEVELS = 31
@@ -24,7 +24,7 @@ class FlhState(NamedTuple):
     sums: FloatArray
     born: IntArray
     weights: FloatArray
-    last: LastMean
+    mean: Mean
 
 
 def level(born: int) -> int:
@@ -92,12 +92,11 @@ class FLHFTL(Moments):
         number = _LEVELS * _ALIVE
         sums = np.zeros((number, source.n_classes))
         born = np.zeros(number, dtype=np.int64)
-        return FlhState(0, sums, born, np.zeros(number), no_mean(source))
+        return FlhState(0, sums, born, np.zeros(number), Mean(source.prior, 0.0))
 
-    def adapt(self, source: Source, state: FlhState, batch: Batch) -> FlhState:
+    def moved(self, source: Source, state: FlhState, estimate: FloatArray, rows: int) -> Moved:
         """Weigh the experts by the new estimate, let the old go, and let one be born."""
         t = state.t + 1
-        estimate = self.batch_estimate(source, batch)
         alive = state.born > 0
         ages = np.where(alive, t - state.born, 1)
         rate = 1.0 / source.n_classes if self.rate is None else self.rate
@@ -115,8 +114,8 @@ class FLHFTL(Moments):
         sums[place], born[place] = estimate, t
         weights[place] = 1.0 / (t + 1) if total > 0.0 else 1.0
         shares = weights / np.maximum(np.where(born > 0, t + 1 - born, 1), 1)
-        last = remember(batch, state.last, estimate, shares @ sums, shares.sum())
-        return FlhState(t, sums, born, weights, last)
+        after = state._replace(sums=sums, born=born, weights=weights)
+        return Moved(after, shares @ sums, shares.sum())
 
     def weights(self, source: Source, state: FlhState) -> FloatArray:
         """Weights of the experts, by place; places without an expert have 0."""

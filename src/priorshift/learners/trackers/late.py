@@ -12,6 +12,7 @@ from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from priorshift.learners.base import Learner
     from priorshift.learners.settings import Settings
 
 
@@ -42,33 +43,33 @@ class Remembered(NamedTuple):
     trace: FloatArray
 
 
-def remembered_batch(learner: Any, state: Any, batch: Batch, key: int | str) -> Remembered:
-    """What is kept of the batch that ``state`` has just learned from.
+def remembered_batch(
+    learner: Learner, source: Source, before: Any, after: Any, batch: Batch, key: int | str
+) -> Remembered:
+    """What is remembered of a batch, learned from between the states ``before`` and ``after``.
 
-    Features are kept only for a learner or a prior estimator that says that it reads them.
+    Features are remembered only for a learner that says that it reads them.
 
     Examples
     --------
-    >>> from types import SimpleNamespace
+    >>> from priorshift.learners import FIX
     >>> batch = Batch(np.array([[0.2, 0.8]]), np.zeros((1, 30)))
-    >>> record = remembered_batch(SimpleNamespace(), SimpleNamespace(t=4), batch, "monday")
+    >>> before = FIX().start(None)
+    >>> after = FIX().adapt(None, before, batch)
+    >>> record = remembered_batch(FIX(), None, before, after, batch, "monday")
     >>> record.round, record.known.tolist(), record.features.shape
-    (4, [-1], (1, 0))
+    (1, [-1], (1, 0))
     """
-    reads = any(
-        getattr(reader, "reads_features", False)
-        for reader in (learner, getattr(learner, "estimator", None))
-    )
     rows = len(batch.proba)
     known = np.full(rows, -1) if batch.known is None else batch.known
     return Remembered(
         key=key,
-        round=int(state.t),
+        round=int(after.t),
         proba=batch.proba,
-        features=batch.features if reads else np.empty((rows, 0)),
+        features=batch.features if learner.reads_features else np.empty((rows, 0)),
         first=known,
         known=known,
-        trace=learner.trace(state) if hasattr(learner, "trace") else np.empty((0, 0)),
+        trace=learner.trace(source, before, after, batch),
     )
 
 

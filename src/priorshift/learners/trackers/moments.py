@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,46 +11,32 @@ import numpy as np
 from priorshift._numerics import reweight
 from priorshift.errors import InputError
 from priorshift.learners.base import Learner
-from priorshift.learners.trackers.components import fingerprint
 from priorshift.priors import BBSE, estimate_with_labels, project_simplex
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
 
 ESTIMATORS = ("bbse-soft", "bbse")
-_NO_BATCH = -1
 # Rows of the source's prior, for each class, that are added to a mix before it predicts.
 _SMOOTHING = 0.5
 
 
-class LastMean(NamedTuple):
-    """The class mix after the last batch, and what is needed to take a row out of it again.
+class Mean(NamedTuple):
+    """The weighted mean (K,) of the estimates so far, and about how many rows it rests on."""
 
-    ``mark`` tells the batch, ``estimate`` (K,) is BBSE's, ``mix`` (K,) the mix after it, ``before``
-    (K,) the mix before it, ``pull`` how far the mix moves when the estimate moves by 1, ``size``
-    how many rows the mix rests on, ``size_before`` how many it did.
-    """
-
-    mark: int
-    estimate: FloatArray
-    mix: FloatArray
-    before: FloatArray
-    pull: float
+    prior: FloatArray
     size: float
-    size_before: float
 
 
-def no_mean(source: Source) -> LastMean:
-    """Return the memory before the first batch: the source's prior.
+class Moved(NamedTuple):
+    """What a batch did: the state after it, and how far its estimate pulls the mean.
 
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> no_mean(SimpleNamespace(prior=np.array([0.5, 0.5]))).mix.tolist()
-    [0.5, 0.5]
+    ``mean`` (K,) is the mean after the batch, ``pull`` how far it moves when the batch's estimate
+    moves by 1.
     """
-    return LastMean(
-        _NO_BATCH, np.zeros(len(source.prior)), source.prior, source.prior, 0.0, 0.0, 0.0
-    )
+
+    state: Any
+    mean: FloatArray
+    pull: float
 
 
 @dataclass(frozen=True)
@@ -69,7 +56,8 @@ class Moments(Learner):
 
     Examples
     --------
-    >>> Moments(estimator="bbse").estimator
+    >>> from priorshift.learners import FLHFTL
+    >>> FLHFTL(estimator="bbse").estimator
     'bbse'
     """
 
@@ -102,47 +90,48 @@ class Moments(Learner):
         counts = np.bincount(batch.labels, minlength=source.n_classes)
         return np.asarray(source.confusion_inverse @ (counts / len(batch.proba)))
 
+    @abstractmethod
+    def moved(self, source: Source, state: Any, estimate: FloatArray, rows: int) -> Moved:
+        """Put the estimate of the next batch, of so many rows, into the mean."""
+
+    def adapt(self, source: Source, state: Any, batch: Batch) -> Any:
+        """Estimate the class prior of the batch, and put it into the mean."""
+        return self._followed(source, state, batch)[0]
+
+    def adapt_predict(self, source: Source, state: Any, batch: Batch) -> tuple[Any, FloatArray]:
+        """Learn from a batch and predict its rows, each by the mean without its own part."""
+        after, estimate, pull = self._followed(source, state, batch)
+        others = len(batch.proba) - 1
+        if not others:
+            return after, self._reweighted(source, state.mean, batch)
+        own = estimate - self.row_estimates(source, batch)
+        without = after.mean._replace(prior=after.mean.prior + own * (pull / others))
+        return after, self._reweighted(source, without, batch)
+
+    def _followed(self, source: Source, state: Any, batch: Batch) -> tuple[Any, FloatArray, float]:
+        estimate, rows = self.batch_estimate(source, batch), len(batch.proba)
+        after, mean, pull = self.moved(source, state, estimate, rows)
+        size = float(rows / max(pull, 1e-12))
+        return after._replace(t=state.t + 1, mean=Mean(mean, size)), estimate, float(pull)
+
     def predict_proba(self, source: Source, state: Any, batch: Batch) -> FloatArray:
-        """Reweight f by the mix; the batch just learned from without each row's own part."""
-        last: LastMean = state.last
-        mix, size = last.mix, last.size
-        if last.mark != _NO_BATCH and last.mark == fingerprint(batch.proba):
-            others = len(batch.proba) - 1
-            if others:
-                own = last.estimate - self.row_estimates(source, batch)
-                mix = last.mix + own * (last.pull / others)
-            else:
-                mix, size = last.before, last.size_before
-        positive = np.maximum(mix, 0.0)
+        """Reweight f0 by the mean."""
+        return self._reweighted(source, state.mean, batch)
+
+    def _reweighted(self, source: Source, mean: Mean, batch: Batch) -> FloatArray:
+        """Reweight f0 by one prior (K,), or by one for each row (n, K)."""
         # A class that few rows did not show is rare, not impossible.
         added = _SMOOTHING * source.n_classes * source.prior
-        return reweight(batch.proba, (size * positive + added) / source.prior)
+        counts = mean.size * np.maximum(mean.prior, 0.0) + added
+        return reweight(batch.proba, counts / source.prior)
 
     def prior(self, source: Source, state: Any) -> FloatArray:
         """The mix, on the simplex."""
-        return project_simplex(state.last.mix)
+        return project_simplex(state.mean.prior)
 
     def effective_size(self, source: Source, state: Any) -> float:
         """How many rows the present mix rests on, about."""
-        return float(state.last.size)
-
-
-def remember(
-    batch: Batch, before: LastMean, estimate: FloatArray, mix: FloatArray, pull: float
-) -> LastMean:
-    """Return the memory after a batch.
-
-    Examples
-    --------
-    >>> batch = Batch(np.array([[0.5, 0.5]]), np.zeros((1, 1)))
-    >>> half = np.array([0.5, 0.5])
-    >>> remember(batch, LastMean(-1, half, half, half, 0.0, 0.0, 0.0), half, half, 1.0).pull
-    1.0
-    """
-    size = len(batch.proba) / max(pull, 1e-12)
-    return LastMean(
-        fingerprint(batch.proba), estimate, mix, before.mix, float(pull), float(size), before.size
-    )
+        return float(state.mean.size)
 
 
 def row_noise(rows: FloatArray, weights: FloatArray) -> FloatArray:
@@ -166,7 +155,8 @@ def source_noise(learner: Moments, source: Source) -> FloatArray:
     >>> source = SimpleNamespace(
     ...     prior=np.array([0.5, 0.5]), labels=np.array([0, 1]), counts=np.array([1, 1]),
     ...     proba=np.eye(2), soft_confusion_inverse=np.eye(2))
-    >>> source_noise(Moments(), source).tolist()
+    >>> from priorshift.learners import FLHFTL
+    >>> source_noise(FLHFTL(), source).tolist()
     [0.25, 0.25]
     """
     hold_out = Batch(source.proba, np.empty((len(source.proba), 0)))

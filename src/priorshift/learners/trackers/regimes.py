@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from priorshift._validation import check_integer, check_positive
 from priorshift.learners.base import Learner
 from priorshift.learners.trackers.components import (
-    LastBatch,
+    Latest,
+    Look,
+    Posterior,
     bayes,
-    corrected,
     evidence_rows,
-    fingerprint,
-    is_last,
-    latest_mix,
-    latest_size,
     left_out,
     likelihoods,
     look,
-    no_batch,
     reweight_by,
-    row_nats,
+    with_labels,
 )
 from priorshift.learners.trackers.em import (
     RATES,
@@ -48,43 +44,57 @@ from priorshift.learners.trackers.regime_book import (
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray, IntArray
 
+# A state with experts, a book and a latest prior: that of regimes alone, or of a tracker.
+AnyState = TypeVar("AnyState", bound=Any)
+
 
 class RegimesState(NamedTuple):
-    """Rounds seen, the experts, the book of regimes, the trust (2,) in each, the last batch.
-
-    ``trust`` weighs what both say of a batch that was seen, ``foresight`` (2,) their forecasts.
-    """
+    """Rounds seen, the experts, the book of regimes, the class prior after the last batch."""
 
     t: int
     experts: Ensemble
     book: Book
-    trust: FloatArray
-    foresight: FloatArray
-    last: LastBatch
+    latest: Latest
 
 
 class Beliefs(NamedTuple):
     """What is thought of the next batch before it comes.
 
     ``counts`` (J + S, K) are the Dirichlet counts of experts and regimes, ``experts`` (J,) and
-    ``regimes`` (S,) the weights within each group, ``step`` (S, S) the transitions, ``trust`` (2,)
-    and ``foresight`` (2,) the weights of the groups.
+    ``regimes`` (S,) the weights within each group, ``step`` (S, S) the transitions.
     """
 
     counts: FloatArray
     experts: FloatArray
     regimes: FloatArray
     step: FloatArray
-    trust: FloatArray
-    foresight: FloatArray
 
-    def mixes(self) -> FloatArray:
-        """The class mix (2, K) that experts and regimes each expect."""
+    def forecasts(self) -> FloatArray:
+        """The class prior (2, K) that experts and regimes each expect."""
         J = len(self.experts)
         weights = np.zeros((2, len(self.counts)))
         weights[0, :J], weights[1, J:] = self.experts, self.regimes
         weights /= self.counts.sum(axis=1)
         return np.asarray(weights @ self.counts)
+
+
+class Observed(NamedTuple):
+    """What experts and regimes make of a batch: before it, of it, and after it.
+
+    ``nats`` (2,) are the log evidence of the experts together and of the regimes together.
+    """
+
+    before: Beliefs
+    look: Look
+    nats: FloatArray
+    experts: Ensemble
+    belief: FloatArray
+    book: Book
+
+    def posterior(self, trust: FloatArray) -> Posterior:
+        """All components after the batch, with this trust (2,) in experts and regimes."""
+        weights = np.concatenate([trust[0] * self.experts.weights, trust[1] * self.belief])
+        return Posterior(weights, self.before.counts + self.look.counts, self.look.centre)
 
 
 class RegimesSeen(NamedTuple):
@@ -140,6 +150,7 @@ class Regimes(Learner):
     name: ClassVar[str] = "regimes"
     protocol: ClassVar[str] = "adapt-first"
     calibration: ClassVar[str] = "auto"
+    uses_late_labels: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_integer(self.slots, "slots", least=2)
@@ -151,61 +162,86 @@ class Regimes(Learner):
     def start(self, source: Source) -> RegimesState:
         """One regime, of which nothing is known but the source's prior."""
         number, K = len(self.rates), source.n_classes
-        return RegimesState(
-            t=0,
-            experts=fresh_ensemble(number, K),
-            book=empty_book(self.slots, K),
-            trust=self.first_trust(),
-            foresight=self.first_trust(),
-            last=no_batch(number + self.slots, K),
-        )
+        latest = Latest.start(source, number + self.slots)
+        return RegimesState(0, fresh_ensemble(number, K), empty_book(self.slots, K), latest)
 
     def predict_proba(self, source: Source, state: RegimesState, batch: Batch) -> FloatArray:
-        """Reweight f by the class mix; the batch just learned from without each row's own say."""
-        ratios = likelihoods(source, batch)
-        if is_last(state.last, batch):
-            return left_out(state.last, ratios)
-        return reweight_by(ratios, self.forecast(source, state))
+        """Reweight f0 by the class prior that the regimes expect of the next batch."""
+        return reweight_by(likelihoods(source, batch), self.forecast(source, state))
 
     def adapt(self, source: Source, state: RegimesState, batch: Batch) -> RegimesState:
         """Filter, then learn experts, regimes and transitions; add a regime that is missing."""
-        before = self.beliefs(source, state)
-        ratios = evidence_rows(source, batch)
-        seen = look(before.counts, ratios)
-        J, t = len(self.rates), state.t + 1
+        return self._followed(source, state, evidence_rows(source, batch))[0]
+
+    def adapt_predict(
+        self, source: Source, state: RegimesState, batch: Batch
+    ) -> tuple[RegimesState, FloatArray]:
+        """Learn from a batch and predict its rows, each left out of its own class prior."""
+        ratios = likelihoods(source, batch)
+        state, posterior = self._followed(source, state, with_labels(ratios, batch.known))
+        return state, left_out(posterior, ratios)
+
+    def _followed(
+        self, source: Source, state: RegimesState, evidence: FloatArray
+    ) -> tuple[RegimesState, Posterior]:
+        seen = self.observe(source, state.experts, state.book, evidence, state.t + 1)
+        posterior = seen.posterior(np.array([0.0, 1.0]))  # the regimes alone predict
+        latest = Latest.of(posterior)
+        return RegimesState(state.t + 1, seen.experts, seen.book, latest), posterior
+
+    def observe(
+        self, source: Source, experts: Ensemble, book: Book, evidence: FloatArray, t: int
+    ) -> Observed:
+        """Weigh experts and regimes by the batch of round t, and let both learn from it.
+
+        ``evidence`` (n, K) are its likelihood ratios. When the experts have been ahead of the
+        regimes by ``patience`` nats, the class prior of the best of them becomes a regime.
+        """
+        before = self.beliefs(source, experts, book)
+        seen = look(before.counts, evidence)
+        J = len(self.rates)
         weights, expert_nats = bayes(before.experts, seen.evidence[:J])
         belief, regime_nats = bayes(before.regimes, seen.evidence[J:])
-        trust = self.next_trust(before.trust, np.array([expert_nats, regime_nats]))
-        foresight = self.next_trust(before.foresight, row_nats(before.mixes(), ratios))
-        kept = remembered(state.experts.counts, self.rates)
-        experts = Ensemble(kept + seen.counts[:J], weights)
-        last = LastBatch(
-            fingerprint(batch.proba),
-            np.concatenate([trust[0] * weights, trust[1] * belief]),
-            before.counts + seen.counts,
-            seen.centre,
+        nats = np.array([expert_nats, regime_nats])
+        experts = Ensemble(remembered(experts.counts, self.rates) + seen.counts[:J], weights)
+        if not self.learn:
+            return Observed(before, seen, nats, experts, belief, book._replace(belief=belief))
+        book = learned(book, belief, before.regimes, before.step, seen.counts[J:], t)
+        surprise = max(0.0, book.surprise + expert_nats - regime_nats)
+        if surprise > self.patience:
+            book = with_newborn(book, experts.counts[int(weights.argmax())], t)
+        else:
+            book = book._replace(surprise=surprise)
+        return Observed(before, seen, nats, experts, belief, book)
+
+    def beliefs(self, source: Source, experts: Ensemble, book: Book) -> Beliefs:
+        """Everything that is thought of the next batch."""
+        base = smoothing_counts(source, experts.counts, self.smoothing)
+        step = transitions(book)
+        return Beliefs(
+            np.concatenate([remembered(experts.counts, self.rates), book.counts]) + base,
+            shared(experts.weights, self.share),
+            book.belief @ step,
+            step,
         )
-        book = state.book._replace(belief=belief)
-        if self.learn:
-            book = learned(state.book, belief, before.regimes, before.step, seen.counts[J:], t)
-            surprise = max(0.0, book.surprise + expert_nats - regime_nats)
-            if surprise > self.patience:
-                book = with_newborn(book, experts.counts[int(weights.argmax())], t)
-            else:
-                book = book._replace(surprise=surprise)
-        return RegimesState(t, experts, book, trust, foresight, last)
 
-    def trace(self, state: RegimesState) -> FloatArray:
-        """What a late label needs to know of the last batch, (J + S, K + 2).
+    def forecast(self, source: Source, state: RegimesState) -> FloatArray:
+        """The class prior (K,) that the regimes expect of the next batch."""
+        prior = self.beliefs(source, state.experts, state.book).forecasts()[1]
+        return np.asarray(prior / prior.sum())
 
-        The mixes it was seen under; the belief in each regime; the rows of each regime.
+    def trace(self, source: Source, before: Any, after: Any, batch: Batch) -> FloatArray:
+        """What a late label needs to know of a batch, (J + S, K + 2).
+
+        The class priors it was seen under; the belief in each regime; the rows of each regime.
         """
         J = len(self.rates)
+        counts = self.beliefs(source, before.experts, before.book).counts
         tail = np.zeros((J + self.slots, 2))
-        tail[J:, 0], tail[J:, 1] = state.book.belief, state.book.rows
-        return np.column_stack([state.last.centre, tail])
+        tail[J:, 0], tail[J:, 1] = after.book.belief, after.book.rows
+        return np.column_stack([look(counts, evidence_rows(source, batch)).centre, tail])
 
-    def correct(self, source: Source, state: RegimesState, late: Late) -> RegimesState:
+    def correct(self, source: Source, state: AnyState, late: Late) -> AnyState:
         """Count labels that come late: experts as in ``EM``, and the regimes of that round.
 
         The labels also tell which regime that round was in, so its batch is shared out among the
@@ -222,55 +258,21 @@ class Regimes(Learner):
             change[J:] = left[:, None] * believed_change(source, late, centre[J:], belief)
         experts = state.experts._replace(counts=np.maximum(state.experts.counts + change[:J], 0.0))
         book = state.book._replace(counts=np.maximum(state.book.counts + change[J:], 0.0))
-        return state._replace(experts=experts, book=book, last=corrected(state.last, change))
+        return state._replace(experts=experts, book=book, latest=state.latest.moved(change))
 
     def prior(self, source: Source, state: RegimesState) -> FloatArray:
-        """The class mix of the last batch, as it is seen now."""
-        return latest_mix(source, state.last)
-
-    def beliefs(self, source: Source, state: RegimesState) -> Beliefs:
-        """Everything that is thought of the next batch."""
-        counts = state.experts.counts
-        base = smoothing_counts(source, counts, self.smoothing)
-        step = transitions(state.book)
-        return Beliefs(
-            np.concatenate([remembered(counts, self.rates), state.book.counts]) + base,
-            shared(state.experts.weights, self.share),
-            state.book.belief @ step,
-            step,
-            self.forecast_trust(state.trust),
-            self.forecast_trust(state.foresight),
-        )
-
-    def forecast(self, source: Source, state: RegimesState) -> FloatArray:
-        """The class mix (K,) that is expected of the next batch."""
-        now = self.beliefs(source, state)
-        mix = now.foresight @ now.mixes()
-        return np.asarray(mix / mix.sum())
-
-    def first_trust(self) -> FloatArray:
-        """Weights (2,) of experts and regimes at the start: here the regimes alone predict."""
-        return np.array([0.0, 1.0])
-
-    def forecast_trust(self, trust: FloatArray) -> FloatArray:
-        """Weights (2,) of experts and regimes for the next batch."""
-        return trust
-
-    def next_trust(self, trust: FloatArray, nats: FloatArray) -> FloatArray:
-        """Weights (2,) of experts and regimes after a batch that both found so likely."""
-        return trust
+        """The class prior after the last batch."""
+        return state.latest.prior
 
     def weights(self, source: Source, state: RegimesState) -> FloatArray:
-        """Weights (J + S,) of experts and regimes after the last batch."""
-        return np.concatenate(
-            [state.trust[0] * state.experts.weights, state.trust[1] * state.book.belief]
-        )
+        """Weights (J + S,) of experts, which are 0, and regimes after the last batch."""
+        return np.concatenate([np.zeros(len(self.rates)), state.book.belief])
 
     def effective_size(self, source: Source, state: RegimesState) -> float:
-        """How many rows the present mix rests on."""
-        return latest_size(state.last)
+        """How many rows the present class prior rests on."""
+        return state.latest.size
 
-    def regimes_seen(self, source: Source, state: RegimesState) -> RegimesSeen:
+    def regimes_seen(self, source: Source, state: AnyState) -> RegimesSeen:
         """The regimes of the stream so far, oldest first."""
         book = state.book
         alive = np.flatnonzero(book.first >= 0)

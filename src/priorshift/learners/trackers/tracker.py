@@ -4,23 +4,52 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cached_property
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
-from priorshift.learners.trackers.em import check_share, shared
-from priorshift.learners.trackers.regimes import Regimes
+from priorshift.learners.base import Learner
+from priorshift.learners.trackers.components import (
+    Latest,
+    Posterior,
+    left_out,
+    likelihoods,
+    reweight_by,
+    row_nats,
+    with_labels,
+)
+from priorshift.learners.trackers.em import RATES, Ensemble, check_share, shared
+from priorshift.learners.trackers.late import Late
+from priorshift.learners.trackers.regime_book import Book
+from priorshift.learners.trackers.regimes import Regimes, RegimesSeen
+from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
 
 
+class TrackerState(NamedTuple):
+    """Rounds seen, the experts, the book of regimes, how far each group is trusted.
+
+    ``trust`` (2,) weighs what experts and regimes say of a batch that was seen, ``foresight`` (2,)
+    their forecasts; ``latest`` is the class prior after the last batch.
+    """
+
+    t: int
+    experts: Ensemble
+    book: Book
+    trust: FloatArray
+    foresight: FloatArray
+    latest: Latest
+
+
 @dataclass(frozen=True)
-class Tracker(Regimes):
-    r"""Follow the class mix, whether it drifts, jumps or comes back; nothing to tune.
+class Tracker(Learner):
+    r"""Follow the class prior, whether it drifts, jumps or comes back; nothing to tune.
 
     ``EM`` and ``Regimes`` both weigh every batch, and what each made of it decides how far it is
     trusted: for a batch that was seen by the evidence, for the next one by its forecasts. A
-    forecast m of the class mix loses the mean of :math:`-\log m^\top r_i` over the rows. Both
+    forecast m of the class prior loses the mean of :math:`-\log m^\top r_i` over the rows. Both
     losses are at most those of the better one plus ``ln 2 + T ln(1 / (1 - trust_share))``, that of
     the evidence being as in ``EM``. For batches of one row the two are the same.
 
@@ -39,22 +68,105 @@ class Tracker(Regimes):
     ('tracker', 'adapt-first')
     """
 
+    slots: int = 8
+    patience: float = 4.0
+    learn: bool = True
+    rates: tuple[float, ...] = RATES
+    share: float = 1e-3
+    smoothing: float | None = None
     trust_share: float = 1e-3
     name: ClassVar[str] = "tracker"
+    protocol: ClassVar[str] = "adapt-first"
+    calibration: ClassVar[str] = "auto"
+    uses_late_labels: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_share("trust_share", self.trust_share)
+        _ = self.regimes  # which checks the other settings
 
-    def first_trust(self) -> FloatArray:
-        """Both alike."""
-        return np.array([0.5, 0.5])
+    @cached_property
+    def regimes(self) -> Regimes:
+        """The experts and regimes that are tracked with."""
+        return Regimes(
+            self.slots, self.patience, self.learn, self.rates, self.share, self.smoothing
+        )
 
-    def forecast_trust(self, trust: FloatArray) -> FloatArray:
-        """Lend a share to each other."""
-        return shared(trust, self.trust_share)
+    def start(self, source: Source) -> TrackerState:
+        """Experts and regimes at their start, trusted alike."""
+        start, even = self.regimes.start(source), np.array([0.5, 0.5])
+        return TrackerState(0, start.experts, start.book, even, even, start.latest)
 
-    def next_trust(self, trust: FloatArray, nats: FloatArray) -> FloatArray:
-        """Bayes' rule, for two as odds: it runs twice in every round."""
-        lead = math.log(trust[1] / trust[0]) + float(nats[1] - nats[0])
-        return np.asarray(expit((-lead, lead)))
+    def predict_proba(self, source: Source, state: TrackerState, batch: Batch) -> FloatArray:
+        """Reweight f0 by the class prior that is expected of the next batch."""
+        return reweight_by(likelihoods(source, batch), self.forecast(source, state))
+
+    def adapt(self, source: Source, state: TrackerState, batch: Batch) -> TrackerState:
+        """Let experts and regimes learn from the batch, and trust each by what it made of it."""
+        return self._followed(source, state, likelihoods(source, batch), batch)[0]
+
+    def adapt_predict(
+        self, source: Source, state: TrackerState, batch: Batch
+    ) -> tuple[TrackerState, FloatArray]:
+        """Learn from a batch and predict its rows, each left out of its own class prior."""
+        ratios = likelihoods(source, batch)
+        state, posterior = self._followed(source, state, ratios, batch)
+        return state, left_out(posterior, ratios)
+
+    def _followed(
+        self, source: Source, state: TrackerState, ratios: FloatArray, batch: Batch
+    ) -> tuple[TrackerState, Posterior]:
+        evidence = with_labels(ratios, batch.known)
+        seen = self.regimes.observe(source, state.experts, state.book, evidence, state.t + 1)
+        trust = trusted(shared(state.trust, self.trust_share), seen.nats)
+        forecasts = row_nats(seen.before.forecasts(), evidence)
+        foresight = trusted(shared(state.foresight, self.trust_share), forecasts)
+        posterior = seen.posterior(trust)
+        latest = Latest.of(posterior)
+        after = TrackerState(state.t + 1, seen.experts, seen.book, trust, foresight, latest)
+        return after, posterior
+
+    def forecast(self, source: Source, state: TrackerState) -> FloatArray:
+        """The class prior (K,) that is expected of the next batch."""
+        before = self.regimes.beliefs(source, state.experts, state.book)
+        prior = shared(state.foresight, self.trust_share) @ before.forecasts()
+        return np.asarray(prior / prior.sum())
+
+    def trace(
+        self, source: Source, before: TrackerState, after: TrackerState, batch: Batch
+    ) -> FloatArray:
+        """What a late label needs to know of a batch; see ``Regimes.trace``."""
+        return self.regimes.trace(source, before, after, batch)
+
+    def correct(self, source: Source, state: TrackerState, late: Late) -> TrackerState:
+        """Count labels that come late, as ``Regimes`` does."""
+        return self.regimes.correct(source, state, late)
+
+    def prior(self, source: Source, state: TrackerState) -> FloatArray:
+        """The class prior after the last batch."""
+        return state.latest.prior
+
+    def weights(self, source: Source, state: TrackerState) -> FloatArray:
+        """Weights (J + S,) of experts and regimes after the last batch."""
+        return np.concatenate(
+            [state.trust[0] * state.experts.weights, state.trust[1] * state.book.belief]
+        )
+
+    def effective_size(self, source: Source, state: TrackerState) -> float:
+        """How many rows the present class prior rests on."""
+        return state.latest.size
+
+    def regimes_seen(self, source: Source, state: TrackerState) -> RegimesSeen:
+        """The regimes of the stream so far, oldest first."""
+        return self.regimes.regimes_seen(source, state)
+
+
+def trusted(trust: FloatArray, nats: FloatArray) -> FloatArray:
+    """Bayes' rule for two, as odds: it runs twice in every round.
+
+    Examples
+    --------
+    >>> trusted(np.array([0.5, 0.5]), np.log([0.1, 0.3])).round(3).tolist()
+    [0.25, 0.75]
+    """
+    lead = math.log(trust[1] / trust[0]) + float(nats[1] - nats[0])
+    return np.asarray(expit((-lead, lead)))

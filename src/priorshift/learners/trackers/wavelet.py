@@ -9,8 +9,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from priorshift._validation import check_positive
-from priorshift.learners.trackers.moments import LastMean, Moments, no_mean, remember, source_noise
-from priorshift.source import Batch, Source
+from priorshift.learners.trackers.moments import Mean, Moments, Moved, source_noise
+from priorshift.source import Source
 from priorshift.typing import FloatArray
 
 _LEVELS = 40
@@ -32,7 +32,7 @@ class WaveletState(NamedTuple):
     energy: float
     restarts: int
     noise: FloatArray
-    last: LastMean
+    mean: Mean
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,12 @@ class WaveletRestart(Moments):
             energy=0.0,
             restarts=0,
             noise=np.maximum(source_noise(self, source), 1e-12),
-            last=no_mean(source),
+            mean=Mean(source.prior, 0.0),
         )
 
-    def adapt(self, source: Source, state: WaveletState, batch: Batch) -> WaveletState:
+    def moved(self, source: Source, state: WaveletState, estimate: FloatArray, rows: int) -> Moved:
         """Add the estimate to the mean and to the coefficients; restart if they say so."""
-        estimate = self.batch_estimate(source, batch)
-        doubt = 1.0 / len(batch.proba)
+        doubt = 1.0 / rows
         after = with_estimate(state, estimate, doubt)
         if after.energy > self.threshold**2:
             empty = state._replace(
@@ -94,9 +93,7 @@ class WaveletRestart(Moments):
                 restarts=state.restarts + 1,
             )
             after = with_estimate(empty, estimate, doubt)
-        mean = after.total / after.length
-        last = remember(batch, state.last, estimate, mean, 1.0 / after.length)
-        return after._replace(t=state.t + 1, last=last)
+        return Moved(after, after.total / after.length, 1.0 / after.length)
 
 
 def with_estimate(state: WaveletState, estimate: FloatArray, doubt: float) -> WaveletState:

@@ -11,8 +11,8 @@ from priorshift._validation import check_integer, check_positive
 from priorshift.errors import InputError
 from priorshift.learners.trackers.components import bayes
 from priorshift.learners.trackers.em import check_share, shared
-from priorshift.learners.trackers.moments import LastMean, Moments, no_mean, remember, source_noise
-from priorshift.source import Batch, Source
+from priorshift.learners.trackers.moments import Mean, Moments, Moved, source_noise
+from priorshift.source import Source
 from priorshift.typing import FloatArray
 
 
@@ -24,7 +24,7 @@ class WindowsState(NamedTuple):
     sums: FloatArray
     weights: FloatArray
     noise: float
-    last: LastMean
+    mean: Mean
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class WindowHedge(Moments):
             sums=np.zeros((number, K)),
             weights=np.full(number, 1.0 / number),
             noise=noise,
-            last=no_mean(source),
+            mean=Mean(source.prior, 0.0),
         )
 
     def losses(
@@ -95,11 +95,10 @@ class WindowHedge(Moments):
         rate = rows / (20.0 * max(state.noise, 1e-12)) if self.rate is None else self.rate
         return np.asarray(rate * ((means - estimate) ** 2).sum(axis=1))
 
-    def adapt(self, source: Source, state: WindowsState, batch: Batch) -> WindowsState:
+    def moved(self, source: Source, state: WindowsState, estimate: FloatArray, rows: int) -> Moved:
         """Weigh the lengths, then move every window on by one estimate."""
         t = state.t + 1
-        estimate = self.batch_estimate(source, batch)
-        losses = self.losses(source, state, estimate, len(batch.proba))
+        losses = self.losses(source, state, estimate, rows)
         weights, _ = bayes(shared(state.weights, self.share), -losses)
         leaving = t - self.lengths  # the round that falls out of each window; rounds begin at 1
         gone = state.ring[(leaving - 1) % self.longest] * (leaving >= 1)[:, None]
@@ -107,8 +106,8 @@ class WindowHedge(Moments):
         ring = state.ring.copy()
         ring[(t - 1) % self.longest] = estimate
         shares = shared(weights, self.share) / np.minimum(self.lengths, t)
-        last = remember(batch, state.last, estimate, shares @ sums, shares.sum())
-        return WindowsState(t, ring, sums, weights, state.noise, last)
+        after = state._replace(ring=ring, sums=sums, weights=weights)
+        return Moved(after, shares @ sums, shares.sum())
 
     def weights(self, source: Source, state: WindowsState) -> FloatArray:
         """Weights (L,) of the window lengths after the last batch."""
