@@ -12,17 +12,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from priorshift._threads import threads_for
 from priorshift._validation import check_integer, is_frame
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning, SourceError
 from priorshift.known_labels import known_classes
 from priorshift.learners import Learner, as_learner
-from priorshift.learners.settings import round_cost
-from priorshift.learners.trackers.late import Remembered, check_key, find, merged, remembered_batch
-from priorshift.monitoring.guard import Guard, GuardReport, as_guard, check_on_alarm
+from priorshift.learners.trackers.late import check_key, find
+from priorshift.monitoring.guard import GuardReport, as_guard, check_on_alarm
 from priorshift.risk.sketches.named import from_setting, sketch_setting
 from priorshift.saving import Saved, decode_recipe, encode_recipe, load_parts, save_parts
-from priorshift.source import Batch, build_source
+from priorshift.source import Batch, Source, build_source
+from priorshift.stream import Deployment
 from priorshift.typing import AnyArray, FloatArray
 
 _COLUMNS = ("n_features_in_", "feature_names_in_")
@@ -84,8 +83,10 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         Batches adapted to.
     guard_report_ : GuardReport
         What the guard has to say, where there is one.
-    source_, learner_, state_
-        The three things that everything above is made of.
+    deployment_ : Deployment
+        What all streams of this model share: source, learner, guard.
+    stream_ : Stream
+        What this stream has learned; ``source_``, ``learner_`` and ``state_`` are parts of the two.
 
     Examples
     --------
@@ -159,8 +160,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if y is not None:
             y = column_or_1d(y, warn=True)
             check_classification_targets(y)
-        learner, guard = self._make_learner(), as_guard(self.guard)
-        check_on_alarm(self.on_alarm)
+        learner = self._make_learner()
+        guard, _ = as_guard(self.guard), check_on_alarm(self.on_alarm)
         check_integer(self.label_memory, "label_memory", least=0)
         source = build_source(
             LogisticRegression() if self.estimator is None else self.estimator,
@@ -177,11 +178,22 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         )
         self._look_at_confusion(source, learner)
         self._look_at_scales(source, learner)
-        self.source_, self.learner_ = source, learner
-        self.state_ = learner.start(source)
-        self.memory_: tuple[Remembered, ...] = ()
-        self.guard_: Guard | None = guard
-        self.guard_state_: Any = None if guard is None else guard.start(source)
+        deployment = Deployment(source, learner, guard, self.on_alarm, self.label_memory)
+        stream = deployment.start()
+        self.deployment_, self.stream_ = deployment, stream
+        return self
+
+    def reset(self) -> Self:
+        """Start a new stream: forget all batches, keep what was fitted.
+
+        Examples
+        --------
+        >>> X, y = [[-1.0], [-0.8], [0.8], [1.0]], [0, 0, 1, 1]
+        >>> clf = LabelShiftClassifier(learner="fth", cv=2).fit(X, y).adapt([[0.9]])
+        >>> clf.reset().n_rounds_, clf.prior_.tolist()
+        (0, [0.5, 0.5])
+        """
+        self.stream_ = self._fitted().deployment_.start()
         return self
 
     def _make_learner(self) -> Learner:
@@ -199,8 +211,6 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         When a hold-out with very few rows of some class was cross-fitted, C may have no inverse by
         chance: then the refusal waits for the first batch, and a warning says so.
         """
-        if not hasattr(learner, "check"):
-            return
         try:
             learner.check(source)
         except SourceError as error:
@@ -211,7 +221,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _look_at_scales(self, source: Any, learner: Any) -> None:
         """Say so when gradient steps would be taken on features of very different size."""
-        if not hasattr(learner, "model"):
+        if not learner.has_model:
             return
         spread = source.risk.XT.std(axis=1)
         spread = spread[spread > 0]
@@ -247,27 +257,60 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         >>> clf.adapt([[0.9], [1.1]], {0: 0}).prior_.tolist()
         [0.25, 0.75]
         """
-        batch = self._read(X)
-        if y is not None:
-            batch = batch._replace(known=known_classes(y, len(batch.proba), self.classes_))
-        return self._learn(batch, None if batch_id is None else check_key(batch_id))
-
-    def _learn(self, batch: Batch, key: int | str | None = None) -> Self:
-        """Learn from a batch that has been read."""
-        if any(record.key == key for record in self.memory_):
-            raise InputError(f"batch_id={key!r} names a batch that is remembered: give another")
-        with threads_for(round_cost(self.source_, self.state_, self.learner_)):
-            state = self.learner_.adapt(self.source_, self.state_, batch)
-        memory = self.memory_
-        if key is not None and self.label_memory:
-            record = remembered_batch(self.learner_, state, batch, key)
-            memory = (*memory, record)[-self.label_memory :]
-        guard_state = self._watched(batch)
-        alarm = guard_state is not None and guard_state.alarm and not self.guard_state_.alarm
-        self.state_, self.memory_, self.guard_state_ = state, memory, guard_state
-        if alarm and self.on_alarm != "ignore":
-            self._tell()
+        self._step(self._read(X, y), batch_id)
         return self
+
+    def adapt_predict_proba(
+        self, X: Any, y: Any = None, *, batch_id: int | str | None = None
+    ) -> FloatArray:
+        """Learn from one batch and return the class probabilities (n, K) of its rows.
+
+        The model runs once. Each row is left out of the evidence for its own prediction; calling
+        ``adapt`` and then ``predict_proba`` with the same rows would count them twice.
+
+        Parameters
+        ----------
+        X, y, batch_id
+            As in ``adapt``.
+
+        Examples
+        --------
+        >>> X, y = [[-1.0], [-0.8], [0.8], [1.0]], [0, 0, 1, 1]
+        >>> clf = LabelShiftClassifier(learner="fth", cv=2).fit(X, y)
+        >>> clf.adapt_predict_proba([[0.9], [1.1]]).round(3).tolist(), clf.n_rounds_
+        ([[0.0, 1.0], [0.0, 1.0]], 1)
+        """
+        return self._step(self._read(X, y), batch_id, predict=True)
+
+    def adapt_predict(
+        self, X: Any, y: Any = None, *, batch_id: int | str | None = None
+    ) -> AnyArray:
+        """Learn from one batch and return the most probable class of each of its rows.
+
+        Parameters
+        ----------
+        X, y, batch_id
+            As in ``adapt``.
+
+        Examples
+        --------
+        >>> X, y = [[-1.0], [-0.8], [0.8], [1.0]], ["no", "no", "yes", "yes"]
+        >>> clf = LabelShiftClassifier(learner="fth", cv=2).fit(X, y)
+        >>> clf.adapt_predict([[0.9], [1.1]]).tolist()
+        ['yes', 'yes']
+        """
+        proba = self.adapt_predict_proba(X, y, batch_id=batch_id)
+        return np.asarray(self.classes_[proba.argmax(axis=1)])
+
+    def _step(
+        self, batch: Batch, batch_id: int | str | None = None, predict: bool = False
+    ) -> FloatArray:
+        """Take a batch that has been read; its probabilities, where they are asked for."""
+        key = None if batch_id is None else check_key(batch_id)
+        self.stream_, outcome = self.deployment_.step(self.stream_, batch, key=key, predict=predict)
+        if outcome.alarm and self.on_alarm != "ignore":
+            self._tell()
+        return np.empty((0, 0)) if outcome.proba is None else outcome.proba
 
     def learn_labels(self, batch_id: int | str, y: Any) -> Self:
         """Learn labels of a past batch, all or some of them; may be called again for more.
@@ -291,27 +334,18 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         [0.25, 0.75]
         """
         self._fitted()
-        record = find(self.memory_, check_key(batch_id))
+        key = check_key(batch_id)
+        record = find(self.stream_.memory, key)
         known = known_classes(y, len(record.proba), self.classes_)
-        after, late = merged(record, known, int(self.state_.t))
-        correct = getattr(self.learner_, "correct", None)
-        if correct is None:
+        self.stream_ = self.deployment_.learn_labels(self.stream_, key, known)
+        if not self.learner_.uses_late_labels:
             warnings.warn(
                 f"the learner {self.learner_.name!r} has no use for labels that come after their "
                 "batch: give adapt(X, y) those that are there in time",
                 PriorshiftWarning,
                 stacklevel=2,
             )
-            return self
-        self.state_ = correct(self.source_, self.state_, late)
-        self.memory_ = tuple(after if kept is record else kept for kept in self.memory_)
         return self
-
-    def _watched(self, batch: Batch) -> Any:
-        """What the guard knows once it has seen the batch."""
-        if self.guard_ is None:
-            return None
-        return self.guard_.update(self.source_, self.guard_state_, batch)
 
     def _tell(self) -> None:
         """Warn of the guard's alarm, after everything has been learned."""
@@ -325,13 +359,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities (n, K) under the present class mix; changes nothing."""
-        return self._predict_read(self._read(X))
-
-    def _predict_read(self, batch: Batch) -> FloatArray:
-        """Class probabilities of a batch that has been read."""
-        if self.on_alarm == "fall-back" and self.guard_ is not None and self.guard_state_.alarm:
-            return batch.f0_proba
-        return self.learner_.predict_proba(self.source_, self.state_, batch)
+        batch = self._read(X)
+        return self.deployment_.predict_proba(self.stream_, batch)
 
     def predict(self, X: Any) -> AnyArray:
         """Most probable class of each row; changes nothing."""
@@ -344,9 +373,23 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     @property
     def prior_(self) -> FloatArray:
-        """The class mix that the learner believes in now."""
-        self._fitted()
-        return np.array(self.learner_.prior(self.source_, self.state_))
+        """The class prior that the learner believes in now."""
+        return np.array(self._fitted().deployment_.prior(self.stream_))
+
+    @property
+    def source_(self) -> Source:
+        """What the offline stage knows."""
+        return self._fitted().deployment_.source
+
+    @property
+    def learner_(self) -> Learner:
+        """The learner that adapts."""
+        return self._fitted().deployment_.learner
+
+    @property
+    def state_(self) -> Any:
+        """What the learner has learned of this stream."""
+        return self._fitted().stream_.state
 
     @property
     def n_rounds_(self) -> int:
@@ -356,10 +399,10 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     @property
     def guard_report_(self) -> GuardReport:
         """What the guard has found so far."""
-        guard = self._fitted().guard_
-        if guard is None:
+        guard, counted = self._fitted().deployment_.guard, self.stream_.guard
+        if guard is None or counted is None:
             raise AttributeError("there is no guard: make the classifier with guard=True")
-        return guard.report(self.source_, self.guard_state_)
+        return guard.report(self.source_, counted)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file, without pickle; the old file stays until the new one is whole.
@@ -386,34 +429,25 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             "diameter": None if self.diameter is None else float(self.diameter),
             "calibration": encode_recipe(self.calibration),
             "sketch": sketch_setting(self.sketch),
-            "on_alarm": self.on_alarm,
-            "label_memory": int(self.label_memory),
             "n_features_in": getattr(self, "n_features_in_", None),
             "feature_names_in": None if names is None else [str(name) for name in names],
         }
-        save_parts(
-            path,
-            Saved(
-                self.source_,
-                self.learner_,
-                self.state_,
-                extra,
-                self.guard_,
-                self.guard_state_,
-                self.memory_,
-            ),
-        )
+        save_parts(path, Saved(self.deployment_, self.stream_, extra))
 
     def _fitted(self) -> Self:
-        check_is_fitted(self, "state_")
+        check_is_fitted(self, "stream_")
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "state_")
+        return hasattr(self, "stream_")
 
-    def _read(self, X: Any) -> Batch:
-        self._fitted()
-        return self.source_.read(self._validate(X, reset=False))
+    def _read(self, X: Any, y: Any = None) -> Batch:
+        """Validate a batch, and run the model on it; labels where there are some."""
+        source = self._fitted().deployment_.source
+        batch = source.read(self._validate(X, reset=False))
+        if y is None:
+            return batch
+        return batch._replace(known=known_classes(y, len(batch.proba), source.classes))
 
     def _validate(self, X: Any, reset: bool) -> Any:
         """Scikit-learn's bookkeeping of columns; frames go on as frames, if a model wants them."""
@@ -458,25 +492,23 @@ def load(
     priorshift.errors.FileFormatError: no-such-file.priorshift: no such file
     """
     saved = load_parts(path, estimator=estimator, features=features, learner=learner)
-    source = saved.source
+    deployment, source = saved.deployment, saved.deployment.source
     if source.n_features != -1 and saved.extra.get("n_features_in") != source.n_features:
         raise FileFormatError(f"{path}: the number of columns disagrees within the file")
     clf = LabelShiftClassifier(
         source.model.estimator,
-        saved.learner,
+        deployment.learner,
         features=source.features.map,
         intercept=source.features.intercept,
         loss=source.loss.name,
         **{name: saved.extra[name] for name in ("cv", "random_state", "diameter")},
         calibration=decode_recipe(saved.extra.get("calibration")),
         sketch=from_setting(saved.extra.get("sketch")),
-        guard=saved.guard,
-        on_alarm=check_on_alarm(saved.extra.get("on_alarm", "warn")),
-        label_memory=int(saved.extra.get("label_memory", 100)),
+        guard=deployment.guard,
+        on_alarm=deployment.on_alarm,
+        label_memory=deployment.label_memory,
     )
-    clf.memory_ = saved.memory
-    clf.guard_, clf.guard_state_ = saved.guard, saved.guard_state
-    clf.source_, clf.learner_, clf.state_ = source, saved.learner, saved.state
+    clf.deployment_, clf.stream_ = deployment, saved.stream
     if saved.extra.get("n_features_in") is not None:
         clf.n_features_in_ = int(saved.extra["n_features_in"])
     if saved.extra.get("feature_names_in") is not None:

@@ -92,13 +92,14 @@ class LabelShiftStream(Base):  # type: ignore[misc]
         known = known_classes([y], 1, self.classifier_.classes_)
         waiting = (*self._waiting, batch._replace(known=known))
         if len(waiting) == self.batch_size:
-            self.classifier_._learn(joined(waiting))
+            self.classifier_._step(joined(waiting))
             waiting = ()
         self._waiting, self._names = waiting, names
 
     def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
         """Probability of each class; changes nothing."""
-        (row,) = self.classifier_._predict_read(self._read(x, self._order(x))).tolist()
+        clf, batch = self.classifier_, self._read(x, self._order(x))
+        (row,) = clf.deployment_.predict_proba(clf.stream_, batch).tolist()
         return dict(zip(self.classifier_.classes_.tolist(), row, strict=True))
 
     def predict_one(self, x: dict[Any, Any]) -> Any:

@@ -84,6 +84,11 @@ class Learner(ABC):
         state = self.adapt(source, state, batch)
         return state, self.predict_proba(source, state, batch)
 
+    @property
+    def grows(self) -> bool:
+        """Whether arrays of the state may gain entries along their first axis."""
+        return False
+
     def check(self, source: Source) -> None:
         """Refuse a source that the learner cannot work with, before a stream begins."""
         return None

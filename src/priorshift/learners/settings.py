@@ -89,6 +89,11 @@ class Settings(Learner):
         """Whether there is no horizon."""
         return self.horizon is None or self.preset == "anytime"
 
+    @property
+    def grows(self) -> bool:
+        """Without a horizon, pools of step sizes grow."""
+        return self.anytime
+
     def rounds_at(self, t: int) -> int:
         """T; without a horizon, t itself."""
         return max(t, 1) if self.horizon is None or self.preset == "anytime" else self.horizon

@@ -4,7 +4,8 @@ The file is a zip archive, nothing in it compressed:
 
 * ``manifest.json``: the format's name and version, all settings, and the size and SHA-256 of every
   other member. The SHA-256 of the manifest itself is the archive's comment;
-* ``arrays.npz``: every array, under names such as ``source/proba`` and ``state/hint/ring``;
+* ``arrays.npz``: the arrays of the source and of settings, under names such as ``source/proba``;
+* ``stream.bin``: what the stream has learned, as ``saving/stream_bytes.py`` writes it;
 * ``estimator.skops``, ``features.skops``: scikit-learn objects, in the format of skops.
 
 Reading it runs no code of the file: priorshift's own objects are named in a fixed list,
@@ -16,5 +17,14 @@ models that come from people you trust.
 
 from priorshift.saving.calibrations import decode_recipe, encode_recipe
 from priorshift.saving.saved import Saved, load_parts, save_parts
+from priorshift.saving.stream_bytes import stream_from_bytes, stream_to_bytes
 
-__all__ = ["Saved", "decode_recipe", "encode_recipe", "load_parts", "save_parts"]
+__all__ = [
+    "Saved",
+    "decode_recipe",
+    "encode_recipe",
+    "load_parts",
+    "save_parts",
+    "stream_from_bytes",
+    "stream_to_bytes",
+]

@@ -14,7 +14,7 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 from priorshift.errors import FileFormatError, InputError
 
 FORMAT = "priorshift"
-VERSION = 1
+VERSION = 2
 SAVE_AGAIN = "use another copy of it, or save it again"
 
 _MANIFEST = "manifest.json"
@@ -123,6 +123,12 @@ def _check_format(manifest: Any) -> None:
     version = manifest.get("version")
     if type(version) is not int or version < 1:
         raise FileFormatError(f"has no format version: {SAVE_AGAIN}")
+    if version < VERSION:
+        writer = (manifest.get("made_with") or {}).get("priorshift", "an older version")
+        raise FileFormatError(
+            f"was saved by priorshift {writer} in file format {version}, this version reads "
+            f"format {VERSION}: load it with priorshift {writer}, or fit and save it again"
+        )
     if version > VERSION:
         raise FileFormatError(
             f"has format version {version}, this priorshift reads up to {VERSION}: update it"

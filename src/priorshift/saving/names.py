@@ -7,6 +7,7 @@ from typing import Any
 from priorshift.calibration import CALIBRATIONS, MAPS
 from priorshift.errors import FileFormatError
 from priorshift.learners import LEARNERS
+from priorshift.learners.auto.correction import Correction
 from priorshift.learners.linear.hints import HINTS, Hint
 from priorshift.monitoring.guard import Guard
 from priorshift.priors import BBSE, MLLS, RLLS, ForeignEstimator
@@ -30,6 +31,9 @@ OWN: dict[str, Any] = {
     "model/linear": LinearModel,
     "model/probability": ProbabilityModel,
 }
+# What is derived from a source and saved with it.
+DERIVED: dict[str, Any] = {"correction": Correction}
+OWN |= {f"derived/{name}": kind for name, kind in DERIVED.items()}
 OWN_NAMES = {kind: name for name, kind in OWN.items()}
 FUNCTIONS = {"log_probabilities": log_probabilities}
 

@@ -14,17 +14,17 @@ import numpy as np
 import sklearn
 
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning
-from priorshift.learners import Learner
-from priorshift.learners.trackers.late import Remembered, check_key
-from priorshift.monitoring.guard import Guard, GuardState
+from priorshift.monitoring.guard import Guard
 from priorshift.saving.archive import SAVE_AGAIN, read, write
 from priorshift.saving.estimators import import_skops
-from priorshift.saving.leaves import rebuild
 from priorshift.saving.names import reference
 from priorshift.saving.recipes import decode_learner
 from priorshift.saving.sources import check_source, decode_source, encode_source
+from priorshift.saving.stream_bytes import stream_from_bytes, stream_to_bytes
 from priorshift.saving.values import Parts
-from priorshift.source import Source
+from priorshift.stream import Deployment, Stream
+
+_STREAM = "stream.bin"
 
 
 class Saved(NamedTuple):
@@ -32,32 +32,22 @@ class Saved(NamedTuple):
 
     Attributes
     ----------
-    source : Source
-        The offline stage.
-    learner : Learner
-        The recipe.
-    state : NamedTuple
-        What the learner has learned of the stream.
+    deployment : Deployment
+        Source, learner and guard.
+    stream : Stream
+        What one stream has learned.
     extra : dict
         Anything else that JSON can hold.
-    guard, guard_state : Guard and GuardState, optional
-        The stream's guard and what it has counted.
-    memory : tuple of Remembered
-        Batches whose labels may still come.
 
     Examples
     --------
     >>> Saved._fields
-    ('source', 'learner', 'state', 'extra', 'guard', 'guard_state', 'memory')
+    ('deployment', 'stream', 'extra')
     """
 
-    source: Source
-    learner: Learner
-    state: Any
+    deployment: Deployment
+    stream: Stream
     extra: dict[str, Any]
-    guard: Guard | None = None
-    guard_state: GuardState | None = None
-    memory: tuple[Remembered, ...] = ()
 
 
 def save_parts(path: str | os.PathLike[str], saved: Saved) -> None:
@@ -75,28 +65,27 @@ def save_parts(path: str | os.PathLike[str], saved: Saved) -> None:
     >>> from priorshift.source import build_source
     >>> P = np.array([[0.9, 0.1], [0.2, 0.8]])
     >>> source = build_source(ProbabilityModel(classes=[0, 1]), P, [0, 1])
-    >>> saved = Saved(source, FTH(), FTH().start(source), {"note": "fresh"})
+    >>> deployment = Deployment(source, FTH())
+    >>> saved = Saved(deployment, deployment.start(), {"note": "fresh"})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save_parts(f"{folder}/stream.priorshift", saved)
     ...     again = load_parts(f"{folder}/stream.priorshift")
-    >>> again.learner == FTH(), again.extra, again.source.proba.tolist()
+    >>> again.deployment.learner == FTH(), again.extra, again.deployment.source.proba.tolist()
     (True, {'note': 'fresh'}, [[0.9, 0.1], [0.2, 0.8]])
     """
+    deployment = saved.deployment
+    data = _rehearsed(saved)
     parts = Parts()
     manifest = {
         "made_with": _versions(),
-        "source": encode_source(saved.source, parts),
-        "learner": parts.encode(saved.learner, "learner"),
-        "state": parts.encode(saved.state, "state"),
+        "source": encode_source(deployment.source, parts),
+        "learner": parts.encode(deployment.learner, "learner"),
+        "guard": parts.encode(deployment.guard, "guard"),
+        "on_alarm": deployment.on_alarm,
+        "label_memory": deployment.label_memory,
         "extra": saved.extra,
     }
-    if saved.guard is not None:
-        manifest["guard"] = parts.encode(saved.guard, "guard")
-        manifest["guard_state"] = parts.encode(saved.guard_state, "guard_state")
-    if saved.memory:
-        manifest["memory"] = parts.encode(list(saved.memory), "memory")
-    _rehearse(saved, manifest["state"], parts)
-    write(path, manifest, parts.members())
+    write(path, manifest, {_STREAM: data, **parts.members()})
     for role in ("estimator", "features"):
         missing = reference(manifest["source"][role])
         if missing is not None:
@@ -141,46 +130,26 @@ def load_parts(
     ):
         import_skops()  # that it is not installed is not the file's fault
     with _refusing(name):
+        data = parts.files.pop(_STREAM)
         source = decode_source(manifest["source"], parts, estimator, features)
-        recipe = decode_learner(manifest["learner"], parts, learner)
-        template = recipe.start(source) if learner is None else None
-    if learner is not None:  # an error in the user's own code is not the file's
-        template = learner.start(source)
+        deployment = Deployment(
+            source,
+            decode_learner(manifest["learner"], parts, learner),
+            _decode_guard(manifest["guard"], parts),
+            manifest["on_alarm"],
+            manifest["label_memory"],
+        )
+    if learner is not None:
+        learner.start(source)  # an error in the user's own code is not the file's
     with _refusing(name):
-        state = rebuild(template, manifest["state"], parts, "state")
-        guard, counted = _decode_guard(manifest, parts, source)
-        memory = _decode_memory(manifest, parts, source)
-        return Saved(source, recipe, state, dict(manifest["extra"]), guard, counted, memory)
+        return Saved(deployment, stream_from_bytes(deployment, data), dict(manifest["extra"]))
 
 
-def _decode_guard(
-    manifest: dict[str, Any], parts: Parts, source: Source
-) -> tuple[Guard | None, GuardState | None]:
-    """The guard of a file and its state; files without one are older, or had none."""
-    if manifest.get("guard") is None:
-        return None, None
-    guard = parts.decode(manifest["guard"])
-    if not isinstance(guard, Guard):
+def _decode_guard(encoded: Any, parts: Parts) -> Guard | None:
+    guard = parts.decode(encoded)
+    if guard is not None and not isinstance(guard, Guard):
         raise FileFormatError("holds something else in the place of the guard")
-    return guard, rebuild(guard.start(source), manifest["guard_state"], parts, "guard_state")
-
-
-def _decode_memory(
-    manifest: dict[str, Any], parts: Parts, source: Source
-) -> tuple[Remembered, ...]:
-    """The batches of a file whose labels may still come; their sizes are their own."""
-    found = []
-    for encoded in manifest.get("memory", {"list": []})["list"]:
-        fields = {name: parts.decode(encoded["record"][name]) for name in Remembered._fields}
-        record = Remembered(**fields)
-        rows = (len(record.known),)
-        if record.proba.shape != (*rows, source.n_classes) or record.features.shape[:1] != rows:
-            raise FileFormatError("the batches that it remembers do not fit its source")
-        for known in (record.first, record.known):
-            if known.shape != rows or not ((known >= -1) & (known < source.n_classes)).all():
-                raise FileFormatError("the batches that it remembers have labels of no class")
-        found.append(record._replace(key=check_key(record.key), round=int(record.round)))
-    return tuple(found)
+    return guard
 
 
 @contextmanager
@@ -209,14 +178,16 @@ def _versions() -> dict[str, str]:
     return {"priorshift": __version__, "numpy": np.__version__, "sklearn": sklearn.__version__}
 
 
-def _rehearse(saved: Saved, encoded: Any, parts: Parts) -> None:
-    """Refuse to write what could not be read back, while the user can still do something."""
+def _rehearsed(saved: Saved) -> bytes:
+    """The stream's bytes; what could not be read back is refused while there is time to mend it."""
     try:
         json.dumps(saved.extra, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError(f"extra cannot be saved, it is not for JSON: {error}") from None
     try:
-        check_source(saved.source)
-        rebuild(saved.learner.start(saved.source), encoded, parts, "state")
+        check_source(saved.deployment.source)
+        data = stream_to_bytes(saved.deployment, saved.stream)
+        stream_from_bytes(saved.deployment, data)
     except FileFormatError as error:
         raise InputError(f"this cannot be saved: {error}") from None
+    return data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,7 @@ from priorshift.calibration import MAPS
 from priorshift.errors import FileFormatError, InputError
 from priorshift.risk import RiskData, loss_by_name
 from priorshift.saving.estimators import from_skops, is_sklearn, to_skops
-from priorshift.saving.leaves import kind
-from priorshift.saving.names import OWN_NAMES, check_type, full_name, reference
+from priorshift.saving.names import DERIVED, OWN_NAMES, check_type, full_name, reference
 from priorshift.saving.values import Parts
 from priorshift.source import Source
 from priorshift.source.features import FeatureMap
@@ -36,6 +36,34 @@ def encode_source(source: Source, parts: Parts) -> dict[str, Any]:
     """
     if loss_by_name(source.loss.name) != source.loss:
         raise InputError(f"the loss {source.loss!r} cannot be saved: use 'softmax' or 'hinge'")
+    if source.calibration is not None and type(source.calibration) not in MAPS.values():
+        raise InputError(
+            f"the calibration map {full_name(source.calibration)} cannot be saved: use a "
+            "calibration of priorshift's own"
+        )
+    encoded = encode_measured(source, parts)
+    if source.derived:
+        encoded["derived"] = {
+            name: parts.encode(value, f"source/derived/{name}")
+            for name, value in source.derived.items()
+        }
+    encoded["estimator"] = _encode_object(source.model.estimator, "estimator", parts)
+    encoded["features"] = _encode_object(source.features.map, "features", parts)
+    return encoded
+
+
+def encode_measured(source: Source, parts: Parts) -> dict[str, Any]:
+    """Return for JSON what the offline stage has measured: all but f0 and the feature map.
+
+    Examples
+    --------
+    >>> from priorshift.source.model import ProbabilityModel
+    >>> from priorshift.source import build_source
+    >>> P = np.array([[0.9, 0.1], [0.2, 0.8]])
+    >>> source = build_source(ProbabilityModel(classes=[0, 1]), P, [0, 1])
+    >>> encode_measured(source, Parts())["prior"]
+    {'array': 'source/prior'}
+    """
     fields = {
         "classes": source.classes,
         "prior": source.prior,
@@ -57,19 +85,8 @@ def encode_source(source: Source, parts: Parts) -> dict[str, Any]:
     if source.raw is not None:
         encoded["raw"] = parts.encode(source.raw, "source/raw")
     if source.calibration is not None:
-        encoded["calibration"] = _encode_calibration(source.calibration, parts)
-    encoded["estimator"] = _encode_object(source.model.estimator, "estimator", parts)
-    encoded["features"] = _encode_object(source.features.map, "features", parts)
+        encoded["calibration"] = parts.encode(source.calibration, "source/calibration")
     return encoded
-
-
-def _encode_calibration(fitted: Any, parts: Parts) -> Any:
-    if type(fitted) not in MAPS.values():
-        raise InputError(
-            f"the calibration map {full_name(fitted)} cannot be saved: use a calibration of "
-            "priorshift's own"
-        )
-    return parts.encode(fitted, "source/calibration")
 
 
 def decode_source(encoded: Any, parts: Parts, estimator: Any, features: Any) -> Source:
@@ -88,7 +105,7 @@ not hold it: pass that object, load(path, estimator=...)
     plain = {
         name: parts.decode(value)
         for name, value in encoded.items()
-        if name not in ("estimator", "features")
+        if name not in ("estimator", "features", "derived")
     }
     source = Source(
         model=Model(model, plain.pop("classes")),
@@ -104,6 +121,9 @@ not hold it: pass that object, load(path, estimator=...)
         **plain,
     )
     check_source(source)
+    for name, value in encoded.get("derived", {}).items():
+        source.derived[name] = parts.decode(value)
+    check_derived(source)
     return source
 
 
@@ -151,6 +171,15 @@ an array of float64 with shape (2,) is needed
             raise FileFormatError("source.risk.weights do not add up to one within each class")
 
 
+def check_derived(source: Source) -> None:
+    """Refuse things derived from a source that are not of the known types, or do not fit it."""
+    for name, value in source.derived.items():
+        if value is not None and type(value) is not DERIVED.get(name):
+            raise FileFormatError(f"source.derived holds {full_name(value)} as its {name}")
+        if value is not None:
+            value.check(source)
+
+
 def _check_calibration(fitted: Any, n_classes: int) -> None:
     if type(fitted) not in MAPS.values():
         raise FileFormatError(f"source.calibration is {full_name(fitted)}, which is no map")
@@ -185,3 +214,22 @@ def _decode_object(encoded: Any, role: str, parts: Parts, given: Any) -> Any:
     if isinstance(encoded, dict) and "skops" in encoded:
         return from_skops(parts.files[encoded["skops"]], role)
     return parts.decode(encoded)
+
+
+def kind(value: Any) -> str | None:
+    """What a value is, in words that are equal for values that can be exchanged.
+
+    Examples
+    --------
+    >>> kind(3), kind(np.zeros((2, 3))), kind("three")
+    ('a whole number', 'an array of float64 with shape (2, 3)', None)
+    """
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} with shape {value.shape}"
+    if isinstance(value, bool | np.bool_):
+        return "a truth value"
+    if isinstance(value, numbers.Integral):
+        return "a whole number"
+    if isinstance(value, numbers.Real):
+        return "a number"
+    return None

@@ -6,7 +6,7 @@ matrix and the constants of the theorems. It is built once, shared by every stre
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -101,6 +101,9 @@ class Source:
         The constants Gamma (D), G and B of the theorems, from the data and the ball.
     calibration : CalibrationMap or None
         The map from f0's probabilities to those that learners read; None: there is none.
+    derived : dict
+        What learners and the guard have worked out of the source once, by name. It is saved with
+        the source, so that a state means the same on every machine.
 
     Examples
     --------
@@ -125,6 +128,7 @@ class Source:
     honest: bool = True
     calibration: CalibrationMap | None = None
     raw: FloatArray | None = None
+    derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for array in (self.prior, self.proba, self.labels, self.head, self.risk.XT):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
@@ -23,7 +23,7 @@ from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 from priorshift._numerics import row_products, row_softmax
-from priorshift.priors._cache import per_source
+from priorshift.errors import InputError
 from priorshift.source import Source
 from priorshift.source.model import log_probabilities
 from priorshift.typing import FloatArray, IntArray
@@ -39,20 +39,14 @@ _PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 _SMALLEST = 1e-9
 
 
-class Basis(NamedTuple):
-    """Whitened principal directions: features x (d,) become ``(x - centre) @ directions`` (m,)."""
-
-    centre: FloatArray
-    directions: FloatArray
-
-
 @dataclass(frozen=True, eq=False)
 class Correction:
     """What the hold-out has to say beyond f.
 
     Attributes
     ----------
-    basis : Basis
+    centre : (d,) array, directions : (d, m) array
+        Whitened principal directions: features x become ``(x - centre) @ directions``.
     slopes : (K, d) array, offsets : (K,) array
         The correction of the logarithms of f; both zero where it does not pay.
     gain, noise : float
@@ -80,7 +74,8 @@ class Correction:
     True
     """
 
-    basis: Basis
+    centre: FloatArray
+    directions: FloatArray
     slopes: FloatArray
     offsets: FloatArray
     gain: float
@@ -112,8 +107,27 @@ class Correction:
 
     def raw(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Turn models (..., K, m + 1) on components into slopes (..., K, d), offsets (..., K)."""
-        slopes = W[..., :-1] @ self.basis.directions.T
-        return slopes, W[..., -1] - slopes @ self.basis.centre
+        slopes = W[..., :-1] @ self.directions.T
+        return slopes, W[..., -1] - slopes @ self.centre
+
+    def check(self, source: Source) -> None:
+        """Refuse arrays that do not fit each other or the source, as a damaged file may hold."""
+        d, K = len(source.risk.XT), source.n_classes
+        n, m = len(self.labels), self.directions.shape[-1]
+        shapes = {
+            "centre": (d,),
+            "directions": (d, m),
+            "slopes": (K, d),
+            "offsets": (K,),
+            "logs": (n, K),
+            "components": (n, m + 1),
+            "labels": (n,),
+        }
+        for name, shape in shapes.items():
+            if np.shape(getattr(self, name)) != shape:
+                raise InputError(f"the correction's {name} has not the shape {shape}")
+        if n == 0 or self.labels.min() < 0 or self.labels.max() >= K:
+            raise InputError("the correction has labels of no class")
 
 
 def tilted(proba: FloatArray, logits: FloatArray) -> FloatArray:
@@ -139,14 +153,20 @@ def log_softmax(scores: FloatArray) -> FloatArray:
     return np.asarray(scores - np.log(np.exp(scores).sum(axis=-1, keepdims=True)))
 
 
-@per_source
 def correction(source: Source) -> Correction | None:
-    """Fit and measure the correction; None where there are no features, or too few rows.
+    """Fit and measure the correction once for a source; None without features or enough rows.
 
-    It is computed once for a source. Probabilities alone are no features: their calibration has
+    Probabilities alone are no features: their calibration has
     used them already. A sketch in the place of the hold-out has lost which features go with which
     probabilities.
     """
+    if "correction" not in source.derived:
+        source.derived["correction"] = _found(source)
+    found: Correction | None = source.derived["correction"]
+    return found
+
+
+def _found(source: Source) -> Correction | None:
     data = source.risk
     if data.shuffled or data.weights is not None or data.XT.shape[1] != len(source.labels):
         return None
@@ -157,10 +177,10 @@ def correction(source: Source) -> Correction | None:
     with threadpool_limits(limits=1):  # the bits depend on the machine alone
         rows = _some_rows(source)
         X = np.asarray(source.risk.XT[:, rows].T, dtype=np.float64)
-        basis = _basis(X, source.features.intercept)
-        if basis.directions.shape[1] == 0:
+        centre, directions = _basis(X, source.features.intercept)
+        if directions.shape[1] == 0:
             return None
-        return _measured(X, basis, source.proba[rows], source.labels[rows])
+        return _measured(X, centre, directions, source.proba[rows], source.labels[rows])
 
 
 def _some_rows(source: Source) -> IntArray:
@@ -173,7 +193,7 @@ def _some_rows(source: Source) -> IntArray:
     return np.concatenate(parts)
 
 
-def _basis(X: FloatArray, intercept: bool) -> Basis:
+def _basis(X: FloatArray, intercept: bool) -> tuple[FloatArray, FloatArray]:
     """Principal directions, scaled to variance 1; those of almost no variance are left out."""
     centre = X.mean(axis=0)
     some = X[:: max(1, len(X) // _BASIS_ROWS)] - centre
@@ -190,15 +210,17 @@ def _basis(X: FloatArray, intercept: bool) -> Basis:
     values, vectors = values[kept], vectors[:, kept]
     if wide:
         vectors = some.T @ vectors / np.sqrt(n * values)
-    # A direction has no sign of its own; a state that was saved elsewhere must find the same one.
+    # A direction has no sign of its own: its largest entry is made positive.
     largest = np.abs(vectors).argmax(axis=0)
     vectors *= np.where(vectors[largest, np.arange(vectors.shape[1])] < 0.0, -1.0, 1.0)
-    return Basis(centre, np.ascontiguousarray(vectors / np.sqrt(values)))
+    return centre, np.ascontiguousarray(vectors / np.sqrt(values))
 
 
-def _measured(X: FloatArray, basis: Basis, proba: FloatArray, labels: IntArray) -> Correction:
+def _measured(
+    X: FloatArray, centre: FloatArray, directions: FloatArray, proba: FloatArray, labels: IntArray
+) -> Correction:
     n, K = proba.shape
-    F = np.column_stack([(X - basis.centre) @ basis.directions, np.ones(n)])
+    F = np.column_stack([(X - centre) @ directions, np.ones(n)])
     logs = np.log(np.maximum(proba, _SMALLEST))
     own = np.arange(n)
     fold = _folds(labels, _FOLDS)
@@ -220,11 +242,12 @@ def _measured(X: FloatArray, basis: Basis, proba: FloatArray, labels: IntArray) 
     gain, noise = float(gains.mean()), float(gains.std() / np.sqrt(n))
     pays = gain > noise
     tilt = fit_tilt(logs, F, labels, best[2], W.mean(axis=0)) if pays else np.zeros_like(W[0])
-    slopes = tilt[:, :-1] @ basis.directions.T
+    slopes = tilt[:, :-1] @ directions.T
     return Correction(
-        basis=basis,
+        centre=centre,
+        directions=directions,
         slopes=slopes,
-        offsets=tilt[:, -1] - slopes @ basis.centre,
+        offsets=tilt[:, -1] - slopes @ centre,
         gain=gain,
         noise=noise,
         logs=best[1] if pays else logs,

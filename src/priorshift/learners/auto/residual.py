@@ -36,10 +36,9 @@ def sketch_of(found: Correction, rows: int, t: int) -> tuple[Half, Half]:
 
     Examples
     --------
-    >>> from priorshift.learners.auto.correction import Basis
     >>> logs, F = np.log(np.full((8, 2), 0.5)), np.arange(8.0)[:, None]
     >>> labels, none = np.repeat([0, 1], 4), np.zeros((2, 1))
-    >>> found = Correction(Basis(none[0], none), none, none[0], 0.0, 0.0, logs, F, labels)
+    >>> found = Correction(none[0], none, none, none[0], 0.0, 0.0, logs, F, labels)
     >>> one, two = sketch_of(found, 4, t=1)
     >>> one.components.ravel().tolist(), two.components.ravel().tolist()
     ([2.0, 6.0], [3.0, 7.0])

@@ -258,7 +258,9 @@ class Regimes(Learner):
             change[J:] = left[:, None] * believed_change(source, late, centre[J:], belief)
         experts = state.experts._replace(counts=np.maximum(state.experts.counts + change[:J], 0.0))
         book = state.book._replace(counts=np.maximum(state.book.counts + change[J:], 0.0))
-        return state._replace(experts=experts, book=book, latest=state.latest.moved(change))
+        latest = state.latest.moved(change)
+        after: AnyState = state._replace(experts=experts, book=book, latest=latest)
+        return after
 
     def prior(self, source: Source, state: RegimesState) -> FloatArray:
         """The class prior after the last batch."""
