@@ -72,9 +72,9 @@ def measure(
         labels = np.where(stream.luck[t] < share, y, -1)
         if delay == 0:
             batch = batch._replace(known=labels)
-        state = learner.adapt(source, state, batch)
+        before, state = state, learner.adapt(source, state, batch)
         if delay and share:
-            kept[t] = remembered_batch(learner, state, batch, t), labels
+            kept[t] = remembered_batch(learner, source, before, state, batch, t), labels
             if t >= delay:
                 record, labels = kept.pop(t - delay)
                 if (labels >= 0).any():

@@ -19,8 +19,15 @@ from scipy import sparse
 from priorshift.learners import LEARNERS
 from priorshift.learners.linear.hints import HINTS
 from priorshift.risk import Blocks
-from priorshift.saving import Saved, load_parts, save_parts
+from priorshift.saving import (
+    Saved,
+    load_parts,
+    save_parts,
+    stream_from_bytes,
+    stream_to_bytes,
+)
 from priorshift.source import Batch
+from priorshift.stream import Deployment, Stream
 
 
 def every_learner(sketched: bool = False) -> list[Any]:
@@ -231,27 +238,64 @@ def check_memory_stays_flat(learner: Any, source: Any, batches: list[Batch]) -> 
 def check_it_can_be_saved(learner: Any, source: Any, batches: list[Batch]) -> None:
     """What comes back goes on to the same bits."""
     state = run(learner, source, batches[:3])[-1]
+    deployment = Deployment(source, learner)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "stream.priorshift"
-        save_parts(path, Saved(source, learner, state, {}))
+        save_parts(path, Saved(deployment, Stream(state), {}))
         again = load_parts(path)
-    assert again.learner == learner
-    assert state_bytes(again.state) == state_bytes(state)
-    assert state_bytes(again.learner.adapt(again.source, again.state, batches[3])) == state_bytes(
-        learner.adapt(source, state, batches[3])
+    there = again.deployment
+    assert there.learner == learner
+    assert state_bytes(again.stream.state) == state_bytes(state)
+    on, on_again = (
+        place.learner.adapt(place.source, stream.state, batches[3])
+        for place, stream in ((deployment, Stream(state)), (there, again.stream))
     )
+    assert state_bytes(on) == state_bytes(on_again)
+    data = stream_to_bytes(deployment, Stream(state))
+    assert stream_to_bytes(there, again.stream) == data  # also on another machine
+    assert state_bytes(stream_from_bytes(there, data).state) == state_bytes(state)
 
 
 def check_predictions_are_row_by_row(learner: Any, source: Any, batches: list[Batch]) -> None:
-    """How a batch is cut does not change what is predicted of a row."""
-    state = run(learner, source, batches[:4])[-1]
-    batch = batches[4]
-    whole = learner.predict_proba(source, state, batch)
-    for rows in (slice(0, 1), slice(3, 10), slice(None, None, -1)):
-        piece = batch.rows(rows)
-        np.testing.assert_allclose(
-            learner.predict_proba(source, state, piece), whole[rows], rtol=1e-9, atol=1e-12
-        )
+    """How a batch is cut changes no bit of what is predicted of a row, also of a batch just seen."""
+    for seen in (0, 1, 5):
+        state = run(learner, source, batches[:seen])[-1]
+        for batch in (batches[seen], batches[max(seen - 1, 0)]):
+            whole = learner.predict_proba(source, state, batch)
+            for rows in (slice(0, 1), slice(3, 10), slice(None, None, -1)):
+                piece = learner.predict_proba(source, state, batch.rows(rows))
+                np.testing.assert_array_equal(piece, whole[rows])
+
+
+def check_adapting_and_predicting_at_once(learner: Any, source: Any, batches: list[Batch]) -> None:
+    """The state is that of ``adapt``; the probabilities are some, for every row."""
+    state = learner.start(source)
+    for batch in batches[:5]:
+        plain = learner.adapt(source, state, batch)
+        state, proba = learner.adapt_predict(source, state, batch)
+        assert state_bytes(state) == state_bytes(plain)
+        assert proba.shape == batch.proba.shape
+        assert (proba >= 0).all()
+        np.testing.assert_allclose(proba.sum(axis=1), 1.0, atol=1e-9)
+
+
+def check_what_it_says_of_itself(learner: Any, source: Any, batches: list[Batch]) -> None:
+    """The answers of the base class's questions agree with each other."""
+    before, after = run(learner, source, batches[:1])
+    learner.check(source)
+    assert learner.cost(source, after) >= 0
+    weights, model = learner.weights(source, after), learner.model(source, after)
+    if weights is not None:
+        assert weights.ndim == 1
+        np.testing.assert_allclose(weights.sum(), 1.0, atol=1e-9)
+    assert learner.has_model == (model is not None)
+    if model is not None:
+        assert model.shape == source.head.shape
+    size = learner.effective_size(source, after)
+    assert size is None or size >= 0
+    gap = learner.hint_gap(before, after)
+    assert gap is None or gap >= 0
+    assert learner.trace(source, before, after, batches[0]).dtype == np.float64
 
 
 def check_the_order_of_rows_is_nothing(learner: Any, source: Any, batches: list[Batch]) -> None:

@@ -25,6 +25,7 @@ from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.streams import Stream
 from priorshift.source import Batch, build_source
 from priorshift.source.model import ProbabilityModel
+from priorshift.stream import Deployment
 
 
 @dataclass(frozen=True)
@@ -163,11 +164,16 @@ def test_saving_keeps_every_bit_of_it(naive, tmp_path, calibration):
     assert again.adapt(X[30:60]).prior_.tobytes() == clf.adapt(X[30:60]).prior_.tobytes()
 
 
+def fresh(source):
+    deployment = Deployment(source, FIX())
+    return Saved(deployment, deployment.start(), {})
+
+
 def test_a_map_for_other_classes_is_refused(pair, tmp_path):
     _, source = pair
     wrong = replace(source, calibration=ScaledMap("vector", np.ones(4), np.zeros(4), 1e-12))
     with pytest.raises(InputError, match="for 4 classes, the source has 3"):
-        save_parts(tmp_path / "file", Saved(wrong, FIX(), FIX().start(wrong), {}))
+        save_parts(tmp_path / "file", fresh(wrong))
 
 
 def test_a_map_of_ones_own_is_not_saved_but_refused(naive, tmp_path):
@@ -182,7 +188,7 @@ def test_a_map_of_ones_own_is_not_saved_but_refused(naive, tmp_path):
     source = build_source(model, X, y, calibration=Own())
     np.testing.assert_array_equal(source.read(X).proba, source.read(X).raw[:, ::-1])
     with pytest.raises(InputError, match="cannot be saved"):
-        save_parts(tmp_path / "file", Saved(source, FIX(), FIX().start(source), {}))
+        save_parts(tmp_path / "file", fresh(source))
     clf = LabelShiftClassifier(model, learner="fth", calibration=Own()).fit(X, y)
     with pytest.raises(InputError, match="cannot be saved"):
         clf.save(tmp_path / "file")
@@ -191,8 +197,8 @@ def test_a_map_of_ones_own_is_not_saved_but_refused(naive, tmp_path):
 
 def test_a_file_from_before_calibration_still_loads(pair, tmp_path):
     plain, _ = pair
-    save_parts(tmp_path / "file", Saved(plain, FIX(), FIX().start(plain), {}))
-    assert load_parts(tmp_path / "file").source.calibration is None
+    save_parts(tmp_path / "file", fresh(plain))
+    assert load_parts(tmp_path / "file").deployment.source.calibration is None
 
 
 def test_something_else_in_the_place_of_the_recipe_is_refused():

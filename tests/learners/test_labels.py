@@ -27,8 +27,8 @@ def late_run(learner, source, stream, labels, delay):
     """Adapt to unlabelled batches; the labels (-1: none) of each come ``delay`` rounds later."""
     state, kept = learner.start(source), []
     for t, (batch, _) in enumerate(stream):
-        state = learner.adapt(source, state, batch)
-        kept.append(remembered_batch(learner, state, batch, t))
+        before, state = state, learner.adapt(source, state, batch)
+        kept.append(remembered_batch(learner, source, before, state, batch, t))
         if t >= delay:
             late = merged(kept[t - delay], labels[t - delay], state.t)[1]
             state = learner.correct(source, state, late)
@@ -103,8 +103,8 @@ def test_late_labels_do_what_they_would_have_done_in_time(learner, source, read)
     late = learner.start(source)
     kept = []
     for t, (batch, _) in enumerate(read):
-        late = learner.adapt(source, late, batch)
-        kept.append(remembered_batch(learner, late, batch, t))
+        before, late = late, learner.adapt(source, late, batch)
+        kept.append(remembered_batch(learner, source, before, late, batch, t))
     for record, known in zip(kept, labels, strict=True):
         late = learner.correct(source, late, merged(record, known, late.t)[1])
     np.testing.assert_allclose(
@@ -119,12 +119,12 @@ def test_experts_move_by_what_is_left_of_a_row(source, read):
     learner, row, round_ = EM(rates=(0.9, 0.3, 0.01)), 5, 2
     state, parts, record, own = learner.start(source), [], None, None
     for t, (batch, _) in enumerate(read):
-        before = state.experts.counts
-        state = learner.adapt(source, state, batch)
-        parts.append(state.experts.counts - before * (1 - np.array(learner.rates))[:, None])
+        before, state = state, learner.adapt(source, state, batch)
+        counts = before.experts.counts
+        parts.append(state.experts.counts - counts * (1 - np.array(learner.rates))[:, None])
         if t == round_:
-            record = remembered_batch(learner, state, batch, t)
-            weighted = state.last.centre * batch.proba[row] / source.prior
+            record = remembered_batch(learner, source, before, state, batch, t)
+            weighted = record.trace * batch.proba[row] / source.prior
             own = weighted / weighted.sum(axis=1, keepdims=True)
     known = np.full(len(read[0][1]), -1)
     known[row] = 1
@@ -138,8 +138,9 @@ def test_experts_move_by_what_is_left_of_a_row(source, read):
 @pytest.mark.parametrize("learner", LATE, ids=NAMES)
 def test_a_label_may_be_put_right(learner, source, read):
     def after(*answers):
-        state = learner.adapt(source, learner.start(source), read[0][0])
-        record = remembered_batch(learner, state, read[0][0], 0)
+        start = learner.start(source)
+        state = learner.adapt(source, start, read[0][0])
+        record = remembered_batch(learner, source, start, state, read[0][0], 0)
         state = learner.adapt(source, state, read[1][0])
         for answer in answers:
             known = np.full(len(read[0][1]), -1)
@@ -193,8 +194,8 @@ def test_labels_bring_the_mix_nearer_and_never_further(learner, delay):
                 labels = np.where(luck[t] < share, y, -1)
                 if delay == 0:
                     batch = batch._replace(known=labels)
-                state = learner.adapt(source, state, batch)
-                kept.append((remembered_batch(learner, state, batch, t), labels))
+                before, state = state, learner.adapt(source, state, batch)
+                kept.append((remembered_batch(learner, source, before, state, batch, t), labels))
                 if delay and t >= delay:
                     late = merged(*kept[t - delay], state.t)[1]
                     state = learner.correct(source, state, late)

@@ -38,6 +38,7 @@ from priorshift.saving.estimators import is_scientific
 from priorshift.saving.values import Parts
 from priorshift.source import Source, build_source
 from priorshift.source.model import LinearModel, ProbabilityModel, log_probabilities
+from priorshift.stream import Deployment, Stream
 
 SHORT = 40
 NUMBERS = np.arange(3)
@@ -70,6 +71,10 @@ def source() -> Source:
 BATCHES = [draw(25, seed=10 + t, mix=(1 + t, 2, 6 - t))[0] for t in range(6)]
 
 
+def saved(source: Source, learner: Any, state: Any, extra: dict[str, Any]) -> Saved:
+    return Saved(Deployment(source, learner), Stream(state), extra)
+
+
 def bits(value: Any) -> Any:
     """Everything about a state that could change: types, dtypes, shapes, axis order, bits."""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -94,12 +99,14 @@ def run(source: Source, learner: Any, state: Any, batches: list[Any]) -> tuple[A
 def check_round_trip(source: Source, learner: Any, path: Path, /, **given: Any) -> Saved:
     """Stop after three rounds, go on with what the file gives, and compare with not stopping."""
     middle, _ = run(source, learner, learner.start(source), BATCHES[:3])
-    save_parts(path, Saved(source, learner, middle, {"n": 4, "names": ["a", "b"], "none": None}))
+    save_parts(path, saved(source, learner, middle, {"n": 4, "names": ["a", "b"], "none": None}))
     again = load_parts(path, **given)
     assert again.extra == {"n": 4, "names": ["a", "b"], "none": None}
-    assert bits(again.state) == bits(middle)
+    assert bits(again.stream.state) == bits(middle)
     end, seen = run(source, learner, middle, BATCHES[3:])
-    end_again, seen_again = run(again.source, again.learner, again.state, BATCHES[3:])
+    end_again, seen_again = run(
+        again.deployment.source, again.deployment.learner, again.stream.state, BATCHES[3:]
+    )
     assert seen_again == seen
     assert bits(end_again) == bits(end)
     assert bits(end) != bits(middle)
@@ -119,10 +126,10 @@ def path(tmp_path: Path) -> Path:
 def test_every_learner_goes_on_as_if_it_had_never_stopped(name: str, loss: str, path: Path) -> None:
     learner = as_learner(name, horizon=SHORT)
     again = check_round_trip(make_source(loss=loss, labels=NAMES), learner, path)
-    assert again.learner == learner
-    assert again.source.loss.name == loss
-    assert again.source.classes.tolist() == NAMES.tolist()
-    assert again.source.classes.dtype == NAMES.dtype
+    assert again.deployment.learner == learner
+    assert again.deployment.source.loss.name == loss
+    assert again.deployment.source.classes.tolist() == NAMES.tolist()
+    assert again.deployment.source.classes.dtype == NAMES.dtype
 
 
 @pytest.mark.parametrize("order", ["adapt-first", "predict-first"])
@@ -131,7 +138,7 @@ def test_every_learner_goes_on_as_if_it_had_never_stopped(name: str, loss: str, 
 )
 def test_every_hint(source: Source, hint: Any, order: str, path: Path) -> None:
     learner = AtlasAda(hint=hint, order=order, steps=(0.05, 0.5))
-    assert check_round_trip(source, learner, path).learner == learner
+    assert check_round_trip(source, learner, path).deployment.learner == learner
 
 
 @pytest.mark.parametrize(
@@ -141,7 +148,7 @@ def test_every_hint(source: Source, hint: Any, order: str, path: Path) -> None:
 @pytest.mark.parametrize("form", ["raw", "clipped", "simplex"])
 def test_every_prior_estimator(source: Source, estimator: Any, form: str, path: Path) -> None:
     learner = UOGD(estimator=estimator, prior_form=form, horizon=SHORT)
-    assert check_round_trip(source, learner, path).learner == learner
+    assert check_round_trip(source, learner, path).deployment.learner == learner
 
 
 @pytest.mark.parametrize(
@@ -164,7 +171,7 @@ def test_every_prior_estimator(source: Source, estimator: Any, form: str, path: 
     ids=lambda learner: learner.name,
 )
 def test_settings_keep_their_types(source: Source, learner: Any, path: Path) -> None:
-    again = check_round_trip(source, learner, path).learner
+    again = check_round_trip(source, learner, path).deployment.learner
     assert again == learner
     assert {k: type(v) for k, v in vars(again).items()} == {
         k: type(v) for k, v in vars(learner).items()
@@ -173,7 +180,7 @@ def test_settings_keep_their_types(source: Source, learner: Any, path: Path) -> 
 
 def test_a_pool_given_as_an_array(source: Source, path: Path) -> None:
     steps = np.array([0.1, 0.2])
-    again = check_round_trip(source, ATLAS(steps=steps), path).learner  # type: ignore[arg-type]
+    again = check_round_trip(source, ATLAS(steps=steps), path).deployment.learner  # type: ignore[arg-type]
     assert bits(again.steps) == bits(steps)
     assert load_parts(path, learner=ATLAS(steps=steps.copy())).learner  # type: ignore[arg-type]
     with pytest.raises(FileFormatError, match=r"learner\.steps"):
@@ -192,8 +199,8 @@ def test_all_of_the_source_comes_back(path: Path) -> None:
         prior=np.array([0.2, 0.3, 0.5]),
     )
     source = replace(source, proba=np.asfortranarray(source.proba), honest=False)
-    save_parts(path, Saved(source, FIX(), FIX().start(source), {}))
-    again = load_parts(path).source
+    save_parts(path, saved(source, FIX(), FIX().start(source), {}))
+    again = load_parts(path).deployment.source
     for name in ("prior", "proba", "labels", "head", "classes", "confusion", "soft_confusion"):
         assert bits(getattr(again, name)) == bits(getattr(source, name)), name
     assert bits(again.risk.XT) == bits(source.risk.XT)
@@ -248,8 +255,8 @@ def test_labels_keep_their_type(labels: Any, path: Path) -> None:
     X, y = _hold_out(labels)
     P = np.random.default_rng(0).dirichlet(np.ones(3), size=len(X))
     source = build_source(ProbabilityModel(classes=np.unique(labels)), P, y)
-    save_parts(path, Saved(source, FIX(), FIX().start(source), {}))
-    again = load_parts(path).source.classes
+    save_parts(path, saved(source, FIX(), FIX().start(source), {}))
+    again = load_parts(path).deployment.source.classes
     assert again.dtype == source.classes.dtype
     assert again.tolist() == source.classes.tolist()
 
@@ -258,7 +265,7 @@ def test_labels_that_no_file_can_keep(source: Source, path: Path) -> None:
     odd = np.array([(1,), "b", None, 3][:3], dtype=object)
     model = replace(source.model, classes=odd)
     with pytest.raises(InputError, match=r"source/classes holds tuple objects.*numbers or strings"):
-        save_parts(path, Saved(replace(source, model=model), FIX(), FIX().start(source), {}))
+        save_parts(path, saved(replace(source, model=model), FIX(), FIX().start(source), {}))
     assert not path.exists()
 
 
@@ -289,11 +296,11 @@ def test_probability_model(path: Path) -> None:
         model, P, NAMES_ABC[P.argmax(axis=1)], features=log_probabilities, intercept=False
     )
     learner = UOGD(horizon=SHORT)
-    save_parts(path, Saved(source, learner, learner.start(source), {}))
+    save_parts(path, saved(source, learner, learner.start(source), {}))
     again = load_parts(path)
-    assert again.source.features.map is log_probabilities
-    assert again.source.model.estimator.classes == ["a", "b", "c"]
-    batch, batch_again = source.read(P[:9]), again.source.read(P[:9])
+    assert again.deployment.source.features.map is log_probabilities
+    assert again.deployment.source.model.estimator.classes == ["a", "b", "c"]
+    batch, batch_again = source.read(P[:9]), again.deployment.source.read(P[:9])
     assert [a.tobytes() for a in batch[:2]] == [a.tobytes() for a in batch_again[:2]]
     with ZipFile(path) as archive:
         assert archive.namelist() == ["manifest.json", "arrays.npz"]
@@ -306,13 +313,13 @@ def test_linear_model(path: Path) -> None:
     coef = np.random.default_rng(5).normal(size=(3, 4)).astype(np.float32)
     source = build_source(LinearModel(coef, np.arange(3)), *_hold_out(NUMBERS))
     again = check_round_trip(source, ATLAS(steps=(0.1,)), path)
-    assert bits(again.source.model.estimator.coef) == bits(coef)
+    assert bits(again.deployment.source.model.estimator.coef) == bits(coef)
 
 
 def test_transformer_as_features(path: Path) -> None:
     pca = PCA(2).fit(draw(50, seed=6)[0])
     again = check_round_trip(make_source(features=pca), UOGD(horizon=SHORT), path)
-    assert type(again.source.features.map) is PCA
+    assert type(again.deployment.source.features.map) is PCA
 
 
 class Nearest:
@@ -345,7 +352,7 @@ def test_a_model_of_the_users_own_is_stored_by_name(path: Path) -> None:
     model = Nearest(CENTRES)
     source = build_source(model, *_hold_out(NUMBERS))
     again = check_round_trip(source, FTH(), path, estimator=model)
-    assert again.source.model.estimator is model
+    assert again.deployment.source.model.estimator is model
     with pytest.raises(FileFormatError, match=r"estimator, \S+:Nearest.*estimator=\.\.\."):
         load_parts(path)
     with pytest.raises(FileFormatError, match=r"estimator= is sklearn.*saved with \S+:Nearest"):
@@ -355,7 +362,7 @@ def test_a_model_of_the_users_own_is_stored_by_name(path: Path) -> None:
 def test_saving_says_what_is_only_referred_to(path: Path) -> None:
     source = build_source(Nearest(CENTRES), *_hold_out(NUMBERS))
     with pytest.warns(PriorshiftWarning, match=r"only refers to estimator .*Nearest"):
-        save_parts(path, Saved(source, FIX(), FIX().start(source), {}))
+        save_parts(path, saved(source, FIX(), FIX().start(source), {}))
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.PriorshiftWarning")
@@ -382,7 +389,7 @@ def test_features_of_the_users_own_are_stored_by_name(features: Any, path: Path)
 def test_an_object_that_the_file_holds_may_be_given_too(source: Source, path: Path) -> None:
     model = source.model.estimator
     check_round_trip(source, FTH(), path, estimator=model, learner=FTH())
-    assert load_parts(path, estimator=model).source.model.estimator is model
+    assert load_parts(path, estimator=model).deployment.source.model.estimator is model
     with pytest.raises(FileFormatError, match="saved with None"):
         load_parts(path, features=squares)
 
@@ -449,7 +456,7 @@ def test_a_custom_learner(source: Source, path: Path) -> None:
 
 
 def test_an_error_in_the_users_own_learner_is_not_the_files(source: Source, path: Path) -> None:
-    save_parts(path, Saved(source, Count(), Count().start(source), {}))
+    save_parts(path, saved(source, Count(), Count().start(source), {}))
 
     @dataclass(frozen=True)
     class Broken(Count):
@@ -479,20 +486,20 @@ def test_a_state_that_could_not_be_read_back_is_not_written(
     learner = Count(first=first)
     state = learner.start(source)._replace(total=now)
     with pytest.raises(InputError, match=message):
-        save_parts(path, Saved(source, learner, state, {}))
+        save_parts(path, saved(source, learner, state, {}))
     assert not path.exists()
 
 
 def test_extra_must_be_for_json(source: Source, path: Path) -> None:
     for extra in ({"a": object()}, {"a": float("nan")}):
         with pytest.raises(InputError, match="extra cannot be saved"):
-            save_parts(path, Saved(source, FIX(), FIX().start(source), extra))
+            save_parts(path, saved(source, FIX(), FIX().start(source), extra))
 
 
 def test_a_loss_of_the_users_own_is_refused(source: Source, path: Path) -> None:
     with pytest.raises(InputError, match="smoothed-hinge"):
         save_parts(
-            path, Saved(replace(source, loss=SmoothedHinge()), FIX(), FIX().start(source), {})
+            path, saved(replace(source, loss=SmoothedHinge()), FIX(), FIX().start(source), {})
         )
 
 
@@ -505,7 +512,7 @@ def test_a_loss_of_the_users_own_is_refused(source: Source, path: Path) -> None:
 def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(
     source: Source, path: Path, culprit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save_parts(path, Saved(source, FTH(), FTH().start(source), {"turn": 1}))
+    save_parts(path, saved(source, FTH(), FTH().start(source), {"turn": 1}))
     before = path.read_bytes()
 
     def fail(*_: Any, **__: Any) -> None:
@@ -514,10 +521,10 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(
     with monkeypatch.context() as patch:
         patch.setattr(culprit, fail)
         with pytest.raises(RuntimeError, match="no more room"):
-            save_parts(path, Saved(source, FTH(), FTH().start(source), {"turn": 2}))
+            save_parts(path, saved(source, FTH(), FTH().start(source), {"turn": 2}))
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]
-    save_parts(path, Saved(source, FTH(), FTH().start(source), {"turn": 3}))
+    save_parts(path, saved(source, FTH(), FTH().start(source), {"turn": 3}))
     assert load_parts(path).extra == {"turn": 3}
     assert os.listdir(path.parent) == [path.name]
 
@@ -526,15 +533,15 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(
 def test_a_link_stays_a_link_and_rights_follow_the_umask(source: Source, tmp_path: Path) -> None:
     (tmp_path / "real").write_bytes(b"old")
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    save_parts(tmp_path / "link", Saved(source, FIX(), FIX().start(source), {}))
+    save_parts(tmp_path / "link", saved(source, FIX(), FIX().start(source), {}))
     assert (tmp_path / "link").is_symlink()
-    assert load_parts(tmp_path / "real").state.t == 0
+    assert load_parts(tmp_path / "real").stream.state.t == 0
     (tmp_path / "plain").write_bytes(b"")
     assert (tmp_path / "real").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_where_no_file_can_be_written(source: Source, tmp_path: Path) -> None:
-    saved = Saved(source, FIX(), FIX().start(source), {})
+    saved = saved(source, FIX(), FIX().start(source), {})
     with pytest.raises(InputError, match="is a folder: give the path of a file"):
         save_parts(tmp_path, saved)
     with pytest.raises(InputError, match=r"there is no folder .*make it first"):
@@ -542,14 +549,14 @@ def test_where_no_file_can_be_written(source: Source, tmp_path: Path) -> None:
 
 
 def test_without_skops(source: Source, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    saved = Saved(source, FIX(), FIX().start(source), {})
+    saved = saved(source, FIX(), FIX().start(source), {})
     save_parts(path, saved)
     monkeypatch.setitem(sys.modules, "skops", None)
     monkeypatch.setitem(sys.modules, "skops.io", None)
     for act in (lambda: save_parts(path, saved), lambda: load_parts(path)):
         with pytest.raises(InputError, match=r'pip install "priorshift\[save\]"'):
             act()
-    assert load_parts(path, estimator=source.model.estimator).state.t == 0
+    assert load_parts(path, estimator=source.model.estimator).stream.state.t == 0
 
 
 def test_no_pickle_on_the_way(source: Source, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -573,22 +580,22 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     P = np.random.default_rng(7).dirichlet(np.ones(2), size=8)
     source = build_source(ProbabilityModel(classes=[0, 1]), P, P.argmax(axis=1))
     path = tmp_path_factory.mktemp("whole") / "small.priorshift"
-    save_parts(path, Saved(source, FTFWH(window=2), FTFWH(window=2).start(source), {"a": 1}))
+    save_parts(path, saved(source, FTFWH(window=2), FTFWH(window=2).start(source), {"a": 1}))
     return path
 
 
 @pytest.fixture(scope="module")
 def with_model(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("whole") / "model.priorshift"
-    save_parts(path, Saved(source, FTH(), FTH().start(source), {}))
+    save_parts(path, saved(source, FTH(), FTH().start(source), {}))
     return path
 
 
-def everything(saved: Saved) -> Any:
-    source = saved.source
+def everything(found: Saved) -> Any:
+    source = found.deployment.source
     arrays = [source.prior, source.proba, source.labels, source.risk.XT, source.risk.offsets]
-    rest = (saved.learner, saved.extra, source.diameter, source.classes.tolist())
-    return bits(saved.state), list(map(bits, [*arrays, source.head])), rest
+    rest = (found.deployment.learner, found.extra, source.diameter, source.classes.tolist())
+    return bits(found.stream.state), list(map(bits, [*arrays, source.head])), rest
 
 
 def check_refused_or_same(data: bytes, path: Path, expected: Any) -> bool:
@@ -882,7 +889,7 @@ def test_a_module_named_in_a_file_is_not_imported(
     path: Path, tmp_path: Path, source: Source
 ) -> None:
     (tmp_path / "trapped_module.py").write_text("raise SystemExit('imported')\n")
-    save_parts(path, Saved(source, Count(), Count().start(source), {}))
+    save_parts(path, saved(source, Count(), Count().start(source), {}))
 
     def rename(manifest: Any, members: Any) -> None:
         manifest["learner"]["reference"] = "trapped_module:Count"

@@ -21,6 +21,7 @@ from priorshift.learners.settings import round_cost
 from priorshift.risk import Blocks, Coreset, Herding
 from priorshift.saving import Saved, load_parts, save_parts
 from priorshift.source import build_source
+from priorshift.stream import Deployment, Stream
 
 
 def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -101,19 +102,20 @@ def test_saving_keeps_every_bit(learner: str, name: str, tmp_path: Path) -> None
     state = recipe.start(source)
     for X in BATCHES[:3]:
         state = recipe.adapt(source, state, source.read(X))
-    save_parts(tmp_path / "file", Saved(source, recipe, state, {}))
+    save_parts(tmp_path / "file", Saved(Deployment(source, recipe), Stream(state), {}))
     again = load_parts(tmp_path / "file")
-    assert again.learner == recipe
-    ours, theirs = source.risk, again.source.risk
+    there = again.deployment
+    assert there.learner == recipe
+    ours, theirs = source.risk, there.source.risk
     assert ours.XT.tobytes() == theirs.XT.tobytes()
     assert ours.shuffled == theirs.shuffled
     assert ours.largest_norm == theirs.largest_norm
     if ours.weights is not None:
         assert ours.weights.tobytes() == theirs.weights.tobytes()
-    second = again.state
+    second = again.stream.state
     for X in BATCHES[3:]:
         state = recipe.adapt(source, state, source.read(X))
-        second = again.learner.adapt(again.source, second, again.source.read(X))
+        second = there.learner.adapt(there.source, second, there.source.read(X))
     assert state_bytes(state) == state_bytes(second)
 
 
@@ -122,7 +124,8 @@ def test_a_file_with_weights_that_are_none_is_not_written(whole, tmp_path):
     small.risk.weights.setflags(write=True)
     small.risk.weights[3] = -1.0
     with pytest.raises(InputError, match=r"risk\.weights"):
-        save_parts(tmp_path / "file", Saved(small, UOGD(), UOGD().start(small), {}))
+        deployment = Deployment(small, UOGD())
+        save_parts(tmp_path / "file", Saved(deployment, deployment.start(), {}))
 
 
 def test_the_classifier_takes_a_sketch(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_against_the_definition(source, batches, estimator, rate):
     state, found = learner.start(source), []
     for batch in batches:
         state = learner.adapt(source, state, batch)
-        found.append(state.last.mix)
+        found.append(state.mean.prior)
     np.testing.assert_allclose(found, expected, atol=1e-12)
     alive = {int(state.born[i]): state.weights[i] for i in np.flatnonzero(state.born)}
     assert alive.keys() == weights.keys()
@@ -60,20 +60,18 @@ def test_a_batch_is_predicted_without_each_rows_own_part(source, batches):
     for batch in batches[:7]:
         state = learner.adapt(source, state, batch)
     before, batch = state, batches[7]
-    state = learner.adapt(source, before, batch)
-    found = learner.predict_proba(source, state, batch)
+    state, found = learner.adapt_predict(source, before, batch)
     share = state.weights / np.where(state.born > 0, 9 - state.born, 1)
     rows = batch.proba @ source.soft_confusion_inverse.T
     for i in range(len(rows)):
         rest = np.delete(rows, i, axis=0).mean(axis=0)
-        mix = state.last.mix + share.sum() * (rest - rows.mean(axis=0))
+        mix = state.mean.prior + share.sum() * (rest - rows.mean(axis=0))
         size = len(rows) / share.sum()  # rows that the mix rests on; 3/2 of the prior are added
         expected = batch.proba[i] * (size * np.maximum(mix, 0) + 1.5 * source.prior) / source.prior
         np.testing.assert_allclose(found[i], expected / expected.sum(), atol=1e-9)
     one = Batch(batch.proba[:1], batch.features[:1])
-    alone = learner.adapt(source, before, one)
     np.testing.assert_allclose(
-        learner.predict_proba(source, alone, one), learner.predict_proba(source, before, one)
+        learner.adapt_predict(source, before, one)[1], learner.predict_proba(source, before, one)
     )
 
 

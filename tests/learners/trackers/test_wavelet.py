@@ -41,7 +41,7 @@ def test_against_haar_coefficients_from_scratch(source, batches):
         state = learner.adapt(source, state, batches[i])
         assert (state.length, state.restarts) == (len(since), restarts)
         assert state.energy == pytest.approx(expected, abs=1e-9)
-        np.testing.assert_allclose(state.last.mix, np.mean(since, axis=0), atol=1e-9)
+        np.testing.assert_allclose(state.mean.prior, np.mean(since, axis=0), atol=1e-9)
     assert restarts >= 2
 
 

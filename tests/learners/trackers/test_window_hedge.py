@@ -27,7 +27,7 @@ def test_against_means_from_scratch(source, batches, rate):
         weights = 0.99 * scores / scores.sum() + 0.01 / 4
         state = learner.adapt(source, state, batch)
         means = [np.mean(estimates[max(t + 1 - w, 0) : t + 1], axis=0) for w in (1, 2, 4, 8)]
-        np.testing.assert_allclose(state.last.mix, weights @ means, atol=1e-9)
+        np.testing.assert_allclose(state.mean.prior, weights @ means, atol=1e-9)
 
 
 def test_the_windows_together_are_never_far_from_the_best(source, batches):

@@ -1,0 +1,243 @@
+"""One stream: its step, and its bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from checks import every_learner, state_bytes
+from priorshift import LabelShiftClassifier
+from priorshift.errors import FileFormatError, InputError
+from priorshift.learners import ATLAS, FTFWH, FTH, LEARNERS, Auto, Tracker, as_learner
+from priorshift.monitoring.guard import Guard
+from priorshift.saving import stream_from_bytes, stream_to_bytes
+from priorshift.source import build_source
+from priorshift.stream import Deployment, Stream
+
+CENTRES = np.array([[0.0, 0.0, 1.0], [1.8, 0.0, 0.0], [0.0, 1.8, -0.5]])
+
+
+def draw(n, seed, prior=(1 / 3, 1 / 3, 1 / 3)):
+    rng = np.random.default_rng(seed)
+    y = rng.choice(3, n, p=prior)
+    return CENTRES[y] + rng.normal(scale=0.7, size=(n, 3)), y
+
+
+@pytest.fixture(scope="module")
+def source():
+    model = LogisticRegression().fit(*draw(150, 1))
+    return build_source(model, *draw(400, 2), calibration="temperature")
+
+
+@pytest.fixture(scope="module")
+def other_source():
+    model = LogisticRegression().fit(*draw(150, 1))
+    return build_source(model, *draw(400, 3), calibration="temperature")
+
+
+def full_deployment(source, learner):
+    return Deployment(source, learner, Guard(), label_memory=3)
+
+
+def lived(deployment, rounds=6):
+    """A stream with a guard and with labels that came in time and late."""
+    stream = deployment.start()
+    for t in range(rounds):
+        X, y = draw(20, 10 + t, (0.6, 0.3, 0.1))
+        batch = deployment.source.read(X)
+        if t % 2:
+            batch = batch._replace(known=np.where(np.arange(20) < 3, y, -1))
+        key = f"day {t}" if t % 2 else t
+        stream, _ = deployment.step(stream, batch, key=key)
+    known = np.full(20, -1)
+    known[:5] = 1
+    return deployment.learn_labels(stream, 4, known)
+
+
+def whole(stream):
+    """Every bit of a stream."""
+    guard = b"" if stream.guard is None else state_bytes(stream.guard)
+    return state_bytes(stream.state), guard, state_bytes(stream.memory)
+
+
+@pytest.mark.parametrize("learner", every_learner())
+def test_resuming_from_bytes_changes_no_bit(learner, source):
+    """With a guard and late labels: the same streams, and the same answers, from then on."""
+    deployment = full_deployment(source, learner)
+    stream = lived(deployment)
+    data = stream_to_bytes(deployment, stream)
+    # Another deployment of the same source and settings: the bytes mean the same there.
+    there = full_deployment(replace(source), replace(learner))
+    again = stream_from_bytes(there, data)
+    assert whole(again) == whole(stream)
+    assert stream_to_bytes(there, again) == data
+    for t in range(3):
+        batch = source.read(draw(15, 50 + t)[0])
+        stream, one = deployment.step(stream, batch, predict=True)
+        again, two = there.step(again, batch, predict=True)
+        assert one.proba.tobytes() == two.proba.tobytes()
+        assert whole(again) == whole(stream)
+    known = np.full(20, 2)
+    assert whole(deployment.learn_labels(stream, "day 5", known)) == whole(
+        there.learn_labels(again, "day 5", known)
+    )
+
+
+def test_a_pool_that_has_grown_comes_back(source):
+    deployment = Deployment(source, ATLAS(horizon=None))
+    stream = deployment.start()
+    batch = source.read(draw(5, 0)[0])
+    for _ in range(1030):
+        stream, _ = deployment.step(stream, batch)
+    assert len(stream.state.steps) > len(deployment.start().state.steps)
+    again = stream_from_bytes(deployment, stream_to_bytes(deployment, stream))
+    assert whole(again) == whole(stream)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_other_sources_and_settings_are_refused(name, source, other_source):
+    learner = as_learner(name, horizon=50)
+    here = full_deployment(source, learner)
+    data = stream_to_bytes(here, lived(here))
+    for there in (
+        full_deployment(other_source, learner),
+        Deployment(source, learner),
+        Deployment(source, learner, Guard(alpha=0.5)),
+        full_deployment(source, FTFWH(window=7)),
+        full_deployment(source, FTH() if name != "fth" else Tracker()),
+    ):
+        with pytest.raises(FileFormatError, match="another source, or to other settings"):
+            stream_from_bytes(there, data)
+    uncalibrated = full_deployment(replace(source, calibration=None), learner)
+    with pytest.raises(FileFormatError, match="another source"):
+        stream_from_bytes(uncalibrated, data)
+
+
+def test_other_settings_of_the_same_learner_are_refused(source):
+    here = Deployment(source, Tracker())
+    data = stream_to_bytes(here, here.start())
+    with pytest.raises(FileFormatError, match="other settings"):
+        stream_from_bytes(Deployment(source, Tracker(share=0.002)), data)
+
+
+def test_cut_and_flipped_bytes_are_refused(source):
+    deployment = full_deployment(source, Tracker())
+    data = stream_to_bytes(deployment, lived(deployment))
+    for length in (*range(60), *range(0, len(data), 97), *range(len(data) - 30, len(data))):
+        with pytest.raises(FileFormatError, match="cut short or altered"):
+            stream_from_bytes(deployment, data[:length])
+    rng = np.random.default_rng(0)
+    for place in (*range(60), *rng.integers(0, len(data), 300).tolist()):
+        altered = bytearray(data)
+        altered[place] ^= 1 << int(rng.integers(8))
+        with pytest.raises(FileFormatError, match="cut short or altered"):
+            stream_from_bytes(deployment, bytes(altered))
+    with pytest.raises(FileFormatError):
+        stream_from_bytes(deployment, data + bytes(8))
+
+
+def test_forged_bytes_are_refused(source):
+    """The check sum is right, the content is not: numbers and shapes are looked at."""
+    from hashlib import blake2b
+
+    from priorshift.saving import stream_bytes
+
+    deployment = full_deployment(source, FTFWH(window=4))
+    stream = lived(deployment)
+
+    def forged(body):
+        return body + blake2b(body, digest_size=16).digest()
+
+    body = stream_to_bytes(deployment, stream)[:-16]
+    assert whole(stream_from_bytes(deployment, forged(body))) == whole(stream)
+    head = stream_bytes._HEAD
+    magic, version, digest, count, records = head.unpack_from(body)
+    rng = np.random.default_rng(1)
+    for _ in range(400):
+        altered = bytearray(body)
+        place = head.size + 8 * int(rng.integers(count))
+        value = int(rng.choice([-1, 0, 1, 5, 2**31, 2**62, -(2**62)]))
+        altered[place : place + 8] = value.to_bytes(8, "little", signed=True)
+        try:
+            again = stream_from_bytes(deployment, forged(bytes(altered)))
+        except FileFormatError:
+            continue
+        assert again.state.ring.shape == stream.state.ring.shape
+    for change in (
+        head.pack(b"nope", version, digest, count, records),
+        head.pack(magic, version + 1, digest, count, records),
+        head.pack(magic, version, digest, count, records + 1),
+        head.pack(magic, version, digest, count + 10**8, records),
+        head.pack(magic, version, bytes(16), count, records),
+    ):
+        with pytest.raises(FileFormatError):
+            stream_from_bytes(deployment, forged(change + body[head.size :]))
+
+
+def test_what_is_no_stream_of_the_deployment_is_not_written(source):
+    deployment = Deployment(source, Tracker())
+    with pytest.raises(InputError, match="not a state of this learner"):
+        stream_to_bytes(deployment, Stream(FTH().start(source)))
+    with pytest.raises(InputError, match="the deployment has none"):
+        stream_to_bytes(deployment, lived(full_deployment(source, Tracker())))
+
+
+def test_a_refused_batch_changes_nothing(source):
+    deployment = full_deployment(source, Auto())
+    stream = lived(deployment)
+    before = whole(stream)
+    batch = source.read(draw(5, 0)[0])
+    with pytest.raises(InputError, match="names a batch that is remembered"):
+        deployment.step(stream, batch, key="day 5")
+    with pytest.raises(InputError, match="is remembered"):
+        deployment.learn_labels(stream, "never", np.full(20, -1))
+    assert whole(stream) == before
+
+
+def test_what_is_derived_from_a_source_is_saved_with_it(tmp_path):
+    """The correction of auto and the guard's regions are those of the file, not computed anew."""
+    X, y = draw(120, 1)
+    clf = LabelShiftClassifier(RandomForestClassifier(5, random_state=0).fit(X, y), guard=True)
+    clf.fit(*draw(400, 2)).adapt(draw(30, 4)[0])
+    clf.save(tmp_path / "file")
+    from priorshift import load
+
+    again = load(tmp_path / "file")
+    assert set(again.source_.derived) == set(clf.source_.derived) >= {"correction"}
+    one, two = (c.source_.derived["correction"] for c in (clf, again))
+    assert one.directions.tobytes() == two.directions.tobytes()
+    assert one.logs.tobytes() == two.logs.tobytes()
+
+
+def test_adapting_and_predicting_at_once_is_one_pass_of_the_model():
+    class Counting(LogisticRegression):
+        calls = 0
+
+        def predict_proba(self, X):
+            type(self).calls += 1
+            return super().predict_proba(X)
+
+    clf = LabelShiftClassifier(Counting().fit(*draw(150, 1)), "tracker").fit(*draw(400, 2))
+    Counting.calls = 0
+    proba = clf.adapt_predict_proba(draw(30, 5)[0])
+    assert Counting.calls == 1
+    assert proba.shape == (30, 3)
+    assert clf.n_rounds_ == 1
+    again = clf.reset().adapt_predict(draw(30, 5)[0])
+    assert again.tolist() == proba.argmax(axis=1).tolist()
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_half_of_a_batch_is_predicted_as_within_the_whole(name):
+    """Also of the batch just learned from; the model is one whose rows do not depend on others."""
+    model = RandomForestClassifier(10, random_state=0).fit(*draw(150, 1))
+    clf = LabelShiftClassifier(model, as_learner(name, horizon=50)).fit(*draw(400, 2))
+    for t in range(4):
+        B = draw(100, 20 + t, (0.7, 0.2, 0.1))[0]
+        clf.adapt(B)
+        assert clf.predict_proba(B)[:50].tobytes() == clf.predict_proba(B[:50]).tobytes()
+        assert clf.predict_proba(B)[:7].tobytes() == clf.predict_proba(B[:7]).tobytes()
