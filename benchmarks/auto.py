@@ -20,8 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from priorshift.datasets import Dataset, load_dataset
 from priorshift.learners import as_learner
-from priorshift.learners.auto.correction import correction
-from priorshift.learners.base import own_calibration
+from priorshift.learners.trackers.correction import correction
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
 from priorshift.simulation.streams import PoolWorld, Stream
@@ -83,7 +82,7 @@ def main(argv: list[str] | None = None) -> int:
                 stream = Stream(world, priors, args.rows, 0)
                 errors, weight = [], "-"
                 for learner in (as_learner(n, horizon=args.rounds) for n in names):
-                    source = sources[str(own_calibration(learner))]
+                    source = sources[str(learner.calibration)]
                     result = evaluate(learner, source, stream)
                     errors.append(f"{result.error:.2f}")
                     if learner.name == "auto":

@@ -257,7 +257,7 @@ def check_it_can_be_saved(learner: Any, source: Any, batches: list[Batch]) -> No
 
 
 def check_predictions_are_row_by_row(learner: Any, source: Any, batches: list[Batch]) -> None:
-    """How a batch is cut changes no bit of what is predicted of a row, also of a batch just seen."""
+    """How a batch is cut changes no bit of a row's prediction, also of a batch just seen."""
     for seen in (0, 1, 5):
         state = run(learner, source, batches[:seen])[-1]
         for batch in (batches[seen], batches[max(seen - 1, 0)]):

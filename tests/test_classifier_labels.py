@@ -20,8 +20,6 @@ def clf(blobs, fitted):
 
 
 def test_labels_move_the_mix(clf, rounds):
-    plain = LabelShiftClassifier(clf.estimator, learner="tracker", calibration="none")
-    plain.source_ = clf.source_
     rows = len(rounds[0])
     before = clf.adapt(rounds[0]).prior_
     told = clf.adapt(rounds[0], ["cat"] * rows).prior_
@@ -31,11 +29,11 @@ def test_labels_move_the_mix(clf, rounds):
 @pytest.mark.parametrize("y", [["ant"], {99: "ant"}, ["fox"] * 25, "ant", {0: "fox"}])
 def test_bad_labels_leave_everything_as_it_was(clf, rounds, y):
     clf.adapt(rounds[0], batch_id="a")
-    before = state_bytes(clf.state_), state_bytes(clf.memory_)
+    before = state_bytes(clf.state_), state_bytes(clf.stream_.memory)
     for refused in (lambda: clf.adapt(rounds[1], y), lambda: clf.learn_labels("a", y)):
         with pytest.raises((ValueError, TypeError)):
             refused()
-    assert (state_bytes(clf.state_), state_bytes(clf.memory_)) == before
+    assert (state_bytes(clf.state_), state_bytes(clf.stream_.memory)) == before
 
 
 def test_ids_are_refused_kindly_when_unknown_forgotten_or_used(clf, rounds):
@@ -43,7 +41,7 @@ def test_ids_are_refused_kindly_when_unknown_forgotten_or_used(clf, rounds):
         clf.learn_labels(1, {0: "ant"})
     for t in range(5):
         clf.adapt(rounds[t], batch_id=t)
-    assert [record.key for record in clf.memory_] == [2, 3, 4]
+    assert [record.key for record in clf.stream_.memory] == [2, 3, 4]
     with pytest.raises(InputError, match=r"id 1 .*from 2 to 4; label_memory="):
         clf.learn_labels(1, {0: "ant"})
     before = state_bytes(clf.state_)
@@ -53,13 +51,13 @@ def test_ids_are_refused_kindly_when_unknown_forgotten_or_used(clf, rounds):
         with pytest.raises(InputError, match="whole number or string"):
             clf.adapt(rounds[5], batch_id=odd)
     assert state_bytes(clf.state_) == before
-    assert clf.fit(rounds[0], np.array(["ant", "bee", "cat"] * 9)[:25]).memory_ == ()
+    assert clf.fit(rounds[0], np.array(["ant", "bee", "cat"] * 9)[:25]).stream_.memory == ()
 
 
 def test_batches_without_id_are_not_kept(clf, rounds):
-    assert clf.adapt(rounds[0]).memory_ == ()
+    assert clf.adapt(rounds[0]).stream_.memory == ()
     clf.label_memory = 0
-    assert clf.adapt(rounds[0], batch_id=1).memory_ == ()
+    assert clf.adapt(rounds[0], batch_id=1).stream_.memory == ()
 
 
 def test_late_labels_go_on_after_saving(clf, rounds, tmp_path):
@@ -68,7 +66,7 @@ def test_late_labels_go_on_after_saving(clf, rounds, tmp_path):
     clf.learn_labels("day 1", {0: "bee"})
     clf.save(tmp_path / "model")
     again = load_classifier(tmp_path / "model")
-    assert state_bytes(again.memory_) == state_bytes(clf.memory_)
+    assert state_bytes(again.stream_.memory) == state_bytes(clf.stream_.memory)
     assert again.label_memory == 3
     for one in (clf, again):
         one.learn_labels("day 1", {0: "bee", 4: "cat"}).adapt(rounds[3], {1: "ant"}, batch_id=9)
@@ -96,7 +94,7 @@ def test_features_are_kept_where_the_estimator_reads_them(blobs, fitted, rounds)
         learner = FTH(estimator=ForeignEstimator(Share(), on=on))
         late = LabelShiftClassifier(fitted, learner=learner).fit(blobs.X, blobs.y)
         late.adapt(rounds[0], batch_id=1)
-        assert late.memory_[0].features.shape[1] == width
+        assert late.stream_.memory[0].features.shape[1] == width
         late.learn_labels(1, {0: 1, 3: 2})
         soon = LabelShiftClassifier(fitted, learner=learner).fit(blobs.X, blobs.y)
         soon.adapt(rounds[0], {0: 1, 3: 2})

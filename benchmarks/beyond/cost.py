@@ -13,7 +13,6 @@ from benchmarks.beyond.runs import Desk
 from benchmarks.beyond.verdicts import below, close, show
 from benchmarks.timing import compare
 from priorshift.learners import LEARNERS, as_learner
-from priorshift.learners.base import own_calibration
 from priorshift.source import Batch, Source, build_source
 
 CLASSES, WIDTH, ROWS = 10, 784, 100
@@ -64,7 +63,7 @@ def table(desk: Desk) -> None:
             if name not in LEARNERS:
                 continue
             learner = as_learner(name)
-            read = source.calibrated(own_calibration(learner))
+            read = source.calibrated(learner.calibration)
             play = adapting(learner, read, [read.read(X) for X in batches])
             for _ in range(2 if desk.quick else 50):
                 play()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -17,8 +17,7 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-@contextmanager
-def threads_for(multiplications: int) -> Iterator[None]:
+def threads_for(multiplications: int) -> AbstractContextManager[Any]:
     """Use one BLAS thread inside the block if the products are small, else leave them alone.
 
     Examples
@@ -27,7 +26,6 @@ def threads_for(multiplications: int) -> Iterator[None]:
     ...     pass
     """
     if multiplications >= _SMALL_PRODUCT:
-        yield
-        return
-    with _controller().limit(limits=1):
-        yield
+        return nullcontext()
+    limited: AbstractContextManager[Any] = _controller().limit(limits=1)
+    return limited

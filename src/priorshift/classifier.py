@@ -257,7 +257,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         >>> clf.adapt([[0.9], [1.1]], {0: 0}).prior_.tolist()
         [0.25, 0.75]
         """
-        self._step(self._read(X, y), batch_id)
+        self._step(X, y, batch_id)
         return self
 
     def adapt_predict_proba(
@@ -280,7 +280,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         >>> clf.adapt_predict_proba([[0.9], [1.1]]).round(3).tolist(), clf.n_rounds_
         ([[0.0, 1.0], [0.0, 1.0]], 1)
         """
-        return self._step(self._read(X, y), batch_id, predict=True)
+        return self._step(X, y, batch_id, predict=True)
 
     def adapt_predict(
         self, X: Any, y: Any = None, *, batch_id: int | str | None = None
@@ -303,12 +303,13 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return np.asarray(self.classes_[proba.argmax(axis=1)])
 
     def _step(
-        self, batch: Batch, batch_id: int | str | None = None, predict: bool = False
+        self, X: Any, y: Any, batch_id: int | str | None, predict: bool = False
     ) -> FloatArray:
-        """Take a batch that has been read; its probabilities, where they are asked for."""
+        """Read a batch and learn from it; its probabilities, where they are asked for."""
+        batch = self._read(X, y)
         key = None if batch_id is None else check_key(batch_id)
         self.stream_, outcome = self.deployment_.step(self.stream_, batch, key=key, predict=predict)
-        if outcome.alarm and self.on_alarm != "ignore":
+        if outcome.alarm:
             self._tell()
         return np.empty((0, 0)) if outcome.proba is None else outcome.proba
 
@@ -349,6 +350,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _tell(self) -> None:
         """Warn of the guard's alarm, after everything has been learned."""
+        if self.on_alarm == "ignore":
+            return
         report = self.guard_report_
         warnings.warn(
             f"this stream is no mix of the known classes (p = {report.p_value:.2g}): "

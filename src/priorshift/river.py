@@ -92,7 +92,10 @@ class LabelShiftStream(Base):  # type: ignore[misc]
         known = known_classes([y], 1, self.classifier_.classes_)
         waiting = (*self._waiting, batch._replace(known=known))
         if len(waiting) == self.batch_size:
-            self.classifier_._step(joined(waiting))
+            clf = self.classifier_
+            clf.stream_, outcome = clf.deployment_.step(clf.stream_, joined(waiting))
+            if outcome.alarm:
+                clf._tell()
             waiting = ()
         self._waiting, self._names = waiting, names
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from priorshift._threads import threads_for
 from priorshift._validation import check_integer
 from priorshift.errors import InputError
 from priorshift.learners.base import Learner
@@ -120,7 +119,7 @@ class Deployment:
             raise InputError(f"batch_id={key!r} names a batch that is remembered: give another")
         source, learner, before = self.source, self.learner, stream.state
         proba = None
-        with threads_for(learner.cost(source, before)):
+        with learner.threads(source, before):
             if predict:
                 state, proba = learner.adapt_predict(source, before, batch)
             else:
@@ -132,14 +131,16 @@ class Deployment:
         counted = stream.guard
         if self.guard is not None and counted is not None:
             counted = self.guard.update(source, counted, batch)
-        after = Stream(state, counted, memory)
-        if proba is not None and self._fallen_back(after):
+        alarmed = counted is not None and counted.alarm > 0
+        if proba is not None and alarmed and self.on_alarm == "fall-back":
             proba = batch.f0_proba
-        return after, Outcome(proba, _alarms(after) and not _alarms(stream))
+        news = alarmed and stream.guard is not None and not stream.guard.alarm
+        return Stream(state, counted, memory), Outcome(proba, news)
 
     def predict_proba(self, stream: Stream, batch: Batch) -> FloatArray:
         """Class probabilities (n, K); each row's depend on no other row. Change nothing."""
-        if self._fallen_back(stream):
+        alarmed = stream.guard is not None and stream.guard.alarm > 0
+        if alarmed and self.on_alarm == "fall-back":
             return batch.f0_proba
         return self.learner.predict_proba(self.source, stream.state, batch)
 
@@ -160,10 +161,3 @@ class Deployment:
     def prior(self, stream: Stream) -> FloatArray:
         """The class prior (K,) that the learner believes in now."""
         return self.learner.prior(self.source, stream.state)
-
-    def _fallen_back(self, stream: Stream) -> bool:
-        return self.on_alarm == "fall-back" and _alarms(stream)
-
-
-def _alarms(stream: Stream) -> bool:
-    return stream.guard is not None and stream.guard.alarm > 0

@@ -123,8 +123,8 @@ def test_a_file_with_weights_that_are_none_is_not_written(whole, tmp_path):
     small = whole.sketched("coreset:150")
     small.risk.weights.setflags(write=True)
     small.risk.weights[3] = -1.0
+    deployment = Deployment(small, UOGD())
     with pytest.raises(InputError, match=r"risk\.weights"):
-        deployment = Deployment(small, UOGD())
         save_parts(tmp_path / "file", Saved(deployment, deployment.start(), {}))
 
 

@@ -6,7 +6,6 @@ from dataclasses import fields
 from typing import Any
 
 from priorshift.errors import InputError, InputTypeError
-from priorshift.learners.auto.auto import Auto
 from priorshift.learners.base import Learner
 from priorshift.learners.baselines.fix import FIX
 from priorshift.learners.baselines.history import FTFWH, FTH
@@ -14,6 +13,7 @@ from priorshift.learners.baselines.rogd import ROGD
 from priorshift.learners.linear.atlas import ATLAS
 from priorshift.learners.linear.atlas_ada import AtlasAda
 from priorshift.learners.linear.uogd import UOGD
+from priorshift.learners.trackers.auto import Auto
 from priorshift.learners.trackers.em import EM
 from priorshift.learners.trackers.flh_ftl import FLHFTL
 from priorshift.learners.trackers.regimes import Regimes

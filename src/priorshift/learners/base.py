@@ -12,10 +12,12 @@ and a state; none of them changes anything.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from priorshift._threads import threads_for
 from priorshift.calibration import Calibration
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
@@ -92,6 +94,10 @@ class Learner(ABC):
     def check(self, source: Source) -> None:
         """Refuse a source that the learner cannot work with, before a stream begins."""
         return None
+
+    def threads(self, source: Source, state: Any) -> AbstractContextManager[Any]:
+        """A context with as many BLAS threads as a round deserves: one where products are small."""
+        return threads_for(self.cost(source, state))
 
     def cost(self, source: Source, state: Any) -> int:
         """Multiplications of the largest matrix product of a round; 0 where none is large."""

@@ -124,7 +124,8 @@ def _check_format(manifest: Any) -> None:
     if type(version) is not int or version < 1:
         raise FileFormatError(f"has no format version: {SAVE_AGAIN}")
     if version < VERSION:
-        writer = (manifest.get("made_with") or {}).get("priorshift", "an older version")
+        made_with = manifest.get("made_with")
+        writer = made_with.get("priorshift") if isinstance(made_with, dict) else "0.1"
         raise FileFormatError(
             f"was saved by priorshift {writer} in file format {version}, this version reads "
             f"format {VERSION}: load it with priorshift {writer}, or fit and save it again"

@@ -7,8 +7,8 @@ from typing import Any
 from priorshift.calibration import CALIBRATIONS, MAPS
 from priorshift.errors import FileFormatError
 from priorshift.learners import LEARNERS
-from priorshift.learners.auto.correction import Correction
 from priorshift.learners.linear.hints import HINTS, Hint
+from priorshift.learners.trackers.correction import Correction
 from priorshift.monitoring.guard import Guard
 from priorshift.priors import BBSE, MLLS, RLLS, ForeignEstimator
 from priorshift.risk import SKETCHES, ImplicitSolver

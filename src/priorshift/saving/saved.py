@@ -188,6 +188,6 @@ def _rehearsed(saved: Saved) -> bytes:
         check_source(saved.deployment.source)
         data = stream_to_bytes(saved.deployment, saved.stream)
         stream_from_bytes(saved.deployment, data)
-    except FileFormatError as error:
+    except (FileFormatError, InputError) as error:
         raise InputError(f"this cannot be saved: {error}") from None
     return data

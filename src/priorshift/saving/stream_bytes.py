@@ -15,7 +15,8 @@ import struct
 from collections.abc import Iterator
 from hashlib import blake2b
 from math import prod
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, NamedTuple, NoReturn
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -23,15 +24,15 @@ import numpy as np
 from priorshift.errors import FileFormatError, InputError
 from priorshift.learners.trackers.late import Remembered, check_key
 from priorshift.saving.names import short_name
-from priorshift.saving.sources import encode_measured
+from priorshift.saving.sources import encode_measured, kind
 from priorshift.saving.values import Parts
 from priorshift.stream import Deployment, Stream
 from priorshift.typing import AnyArray
 
 _MAGIC, VERSION = b"pstr", 1
-_HEAD = struct.Struct("<4sI16sII")
+_HEAD, _FLOAT = struct.Struct("<4sI16sII"), struct.Struct("<d")
 _SUM = 16
-_TABLE, _LABELS = np.empty((0, 0)), np.empty(0, np.int64)
+_TABLE, _LABELS = np.empty((0, 0)), np.empty(0, np.intp)
 _RECORD = Remembered("", 0, _TABLE, _TABLE, _LABELS, _LABELS, _TABLE)
 _AGAIN = "use another copy of it"
 
@@ -57,17 +58,21 @@ def stream_to_bytes(deployment: Deployment, stream: Stream) -> bytes:
 another copy of it
     """
     form = _form(deployment)
-    numbers: list[int] = []
-    data: list[bytes] = []
-    _write(form.template, (stream.state, stream.guard), numbers, data, "stream")
+    to = _Output([], [], form.grows)
+    _write(form.state, stream.state, to, "state")
+    if (stream.guard is None) != (form.guard is None):
+        raise InputError("the stream has a guard and the deployment has none, or the other way")
+    if form.guard is not None:
+        _write(form.guard, stream.guard, to, "guard")
     for record in stream.memory:
         key = json.dumps(record.key).encode()
-        numbers.append(len(key))
-        data.append(key + bytes(-len(key) % 8))
-        _write(tuple(_RECORD[2:]), tuple(record[2:]), numbers, data, "memory")
-        numbers.append(record.round)
-    head = _HEAD.pack(_MAGIC, VERSION, form.digest, len(numbers), len(stream.memory))
-    body = b"".join([head, struct.pack(f"<{len(numbers)}q", *numbers), *data])
+        to.numbers.extend([len(key), record.round])
+        to.data.append(_padded(key))
+        for array in record[2:]:
+            _write_array(array, to)
+    count = len(to.numbers)
+    head = _HEAD.pack(_MAGIC, VERSION, form.digest, count, len(stream.memory))
+    body = b"".join([head, struct.pack(f"<{count}q", *to.numbers), *to.data])
     return body + blake2b(body, digest_size=_SUM).digest()
 
 
@@ -92,7 +97,8 @@ def stream_from_bytes(deployment: Deployment, data: bytes) -> Stream:
         )
     reader = _Reader(body, count, form)
     try:
-        state, guard = reader.tuple_of(form.template)
+        state = reader.value(form.state)
+        guard = None if form.guard is None else reader.value(form.guard)
         memory = tuple(reader.record() for _ in range(records))
     except (ValueError, TypeError, StopIteration) as error:
         raise FileFormatError(f"these bytes of a stream do not fit together: {error}") from error
@@ -101,12 +107,19 @@ def stream_from_bytes(deployment: Deployment, data: bytes) -> Stream:
     return Stream(state, guard, memory)
 
 
+class _Output(NamedTuple):
+    """What is written: whole numbers, data, and whether arrays may be larger than at the start."""
+
+    numbers: list[int]
+    data: list[bytes]
+    grows: bool
+
+
 class _Form:
     """What the bytes of a deployment's streams have in common."""
 
     def __init__(self, deployment: Deployment) -> None:
-        fresh = deployment.start()
-        self.template = (fresh.state, fresh.guard)
+        self.state, self.guard, _ = deployment.start()
         self.grows = deployment.learner.grows
         self.n_classes = deployment.source.n_classes
         parts = Parts()
@@ -142,32 +155,62 @@ def _form(deployment: Deployment) -> _Form:
     return form
 
 
-def _write(template: Any, value: Any, numbers: list[int], data: list[bytes], where: str) -> None:
-    """Append a value of the template's types to the whole numbers and to the data."""
+def _write(template: Any, value: Any, to: _Output, where: str) -> None:
+    """Append a value of the template's types to what is written."""
     if isinstance(template, tuple):
         if type(value) is not type(template):
-            raise InputError(f"{where} is a {type(value).__name__}, not a state of this learner")
-        for part, inner in zip(template, value, strict=True):
-            _write(part, inner, numbers, data, where)
-    elif isinstance(template, np.ndarray):
-        if not isinstance(value, np.ndarray) or value.dtype != template.dtype:
-            raise InputError(f"{where} holds {value!r} in the place of a {template.dtype} array")
-        if not value.flags.c_contiguous:
-            # The order of the axes in memory decides the order of sums, and so the last bits.
-            axes = sorted(range(value.ndim), key=lambda axis: -abs(value.strides[axis]))
-            value = np.ascontiguousarray(value.transpose(axes))
-            numbers.append(int("".join(map(str, axes)) or 0))
-        else:
-            numbers.append(-1)
-        numbers.extend(value.shape)
-        written = value.tobytes()
-        data.append(written if len(written) % 8 == 0 else written + bytes(-len(written) % 8))
-    elif isinstance(template, int):
-        numbers.append(int(value))
-    elif template is not None:
-        data.append(struct.pack("<d", value))
-    elif value is not None:
-        raise InputError(f"{where} has a guard, the deployment has none")
+            raise InputError(f"{where} is {_named(value)}, not a state of this learner")
+        names = getattr(template, "_fields", range(len(template)))
+        for name, part, inner in zip(names, template, value, strict=True):
+            _write(part, inner, to, f"{where}.{name}")
+    elif isinstance(template, np.ndarray | np.generic) and type(value) is type(template):
+        if value.dtype != template.dtype or not _may_have(value.shape, template.shape, to.grows):
+            _refuse(template, value, where)
+        _write_array(np.asarray(value), to)
+    elif isinstance(template, int) and isinstance(value, Integral):
+        to.numbers.append(int(value))
+    elif isinstance(template, float) and isinstance(value, Real):
+        to.data.append(_FLOAT.pack(value))
+    else:
+        _refuse(template, value, where)
+
+
+def _write_array(value: AnyArray, to: _Output) -> None:
+    order = -1
+    if not value.flags.c_contiguous:
+        # The order of the axes in memory decides the order of sums, and so the last bits.
+        axes = sorted(range(value.ndim), key=lambda axis: -abs(value.strides[axis]))
+        value = np.ascontiguousarray(value.transpose(axes))
+        order = int("".join(map(str, axes)))
+    to.numbers.append(order)
+    to.numbers.extend(value.shape)
+    to.data.append(_padded(value.tobytes()))
+
+
+def _padded(data: bytes) -> bytes:
+    return data if len(data) % 8 == 0 else data + bytes(-len(data) % 8)
+
+
+def _may_have(shape: tuple[int, ...], needed: tuple[int, ...], grows: bool) -> bool:
+    """Whether an array may have a shape where a fresh state has another one."""
+    return shape == needed or (grows and shape[1:] == needed[1:] and shape[:1] >= needed[:1])
+
+
+def _named(value: Any) -> str:
+    return kind(value) or f"a {type(value).__name__}"
+
+
+def _refuse(template: Any, value: Any, where: str) -> NoReturn:
+    if kind(template) is None or kind(value) is None:
+        odd = value if kind(value) is None else template
+        raise InputError(
+            f"{where} is a {type(odd).__name__}: a state is made of arrays, numbers and named "
+            "tuples of them"
+        )
+    raise InputError(
+        f"{where} is {kind(value)}, but the learner starts with {kind(template)}: a state keeps "
+        "its types and shapes"
+    )
 
 
 class _Reader:
@@ -187,19 +230,17 @@ class _Reader:
     def at_end(self) -> bool:
         return self._place == len(self._data) and next(self._numbers, None) is None
 
-    def tuple_of(self, template: tuple[Any, ...]) -> Any:
-        values = map(self.value, template)
-        return template._make(values) if hasattr(template, "_make") else tuple(values)
-
     def value(self, template: Any) -> Any:
+        """The next value of the template's types."""
         if isinstance(template, tuple):
-            return self.tuple_of(template)
+            values: Any = map(self.value, template)
+            return type(template)(*values)
         if isinstance(template, np.ndarray):
             return self.array(template)
+        if isinstance(template, np.generic):
+            return self.array(np.asarray(template))[()]
         if isinstance(template, int):
-            return next(self._numbers)
-        if template is None:
-            return None
+            return type(template)(next(self._numbers))
         return float(self.take(8).view(np.float64)[0])
 
     def array(self, template: AnyArray, free: bool = False) -> AnyArray:
@@ -213,8 +254,7 @@ class _Reader:
             needed = tuple(template.shape[axis] for axis in axes)
         else:
             needed = template.shape
-        grown = self._form.grows and shape[1:] == needed[1:] and shape[:1] >= needed[:1]
-        if shape != needed and not (free or grown):
+        if not (free or _may_have(shape, needed, self._form.grows)):
             raise ValueError(f"an array has shape {shape}, the learner starts with {needed}")
         if min(shape, default=0) < 0:
             raise ValueError(f"an array has shape {shape}")
@@ -229,12 +269,12 @@ class _Reader:
         return self._data[self._place - width : self._place]
 
     def record(self) -> Remembered:
-        size = next(self._numbers)
+        size, round_ = next(self._numbers), next(self._numbers)
         if not 0 < size <= len(self._data) - self._place:
             raise ValueError("a key is larger than the bytes")
         key = check_key(json.loads(bytes(self.take(size + -size % 8)[:size])))
         arrays = [self.array(part, free=True) for part in _RECORD[2:]]
-        record = Remembered(key, next(self._numbers), *arrays)
+        record = Remembered(key, round_, *arrays)
         rows = (len(record.known),)
         if record.proba.shape != (*rows, self._form.n_classes) or record.features.shape[:1] != rows:
             raise ValueError("a remembered batch does not fit the source")

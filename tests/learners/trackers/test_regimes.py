@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from priorshift.errors import InputError
 from priorshift.learners import Regimes
 from priorshift.learners.trackers.components import likelihoods
-from priorshift.learners.trackers.regime_book import (
+from priorshift.learners.trackers.regimes import (
     closest,
     empty_book,
     learned,

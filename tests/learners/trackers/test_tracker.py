@@ -10,7 +10,7 @@ from checks import held_memory
 from priorshift.errors import InputError
 from priorshift.experiments.paper.tables import TABLE_2
 from priorshift.learners import EM, Regimes, Tracker
-from priorshift.learners.trackers.components import bayes, likelihoods, look
+from priorshift.learners.trackers.components import bayes, likelihoods, look, shared
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
 from priorshift.simulation.streams import Stream
@@ -29,7 +29,6 @@ def test_the_parts_are_em_and_regimes(source, batches):
     np.testing.assert_allclose(one.experts.weights, two.experts.weights, atol=1e-9)
     np.testing.assert_allclose(one.experts.counts, two.experts.counts, atol=1e-9)
     np.testing.assert_allclose(one.book.belief, three.book.belief, atol=1e-9)
-    np.testing.assert_array_equal(three.trust, [0.0, 1.0])
     mix = one.trust[0] * em.prior(source, two) + one.trust[1] * regimes.prior(source, three)
     np.testing.assert_allclose(tracker.prior(source, one), mix, atol=1e-9)
 
@@ -44,10 +43,11 @@ def test_the_mixture_is_never_far_from_the_better_part(seed):
     for t in range(T):
         spread = np.full(3, 0.3) if t % 20 < 10 else np.array([3.0, 0.1, 0.1])
         batch = Batch(rng.dirichlet(spread, rng.integers(1, 12)), np.zeros((1, 1)))
-        before = learner.beliefs(source, state)
+        before = learner.regimes.beliefs(source, state.experts, state.book)
+        trust = shared(state.trust, learner.trust_share)
         evidence = look(before.counts, likelihoods(source, batch)).evidence
         nats = [bayes(before.experts, evidence[:12])[1], bayes(before.regimes, evidence[12:])[1]]
-        mixture -= bayes(before.trust, np.array(nats))[1]
+        mixture -= bayes(trust, np.array(nats))[1]
         parts -= nats
         state = learner.adapt(source, state, batch)
     assert mixture <= parts.min() + np.log(2) - T * np.log1p(-0.001) + 1e-9
@@ -91,8 +91,9 @@ def test_forecasts_at_rare_jumps_trust_the_regimes():
         for number, learner in enumerate(learners):
             losses[number] += forecast_loss(learner, source, states[number], batch) / len(mixes)
             states[number] = learner.adapt(source, states[number], batch)
-    state, before = states[0], learners[0].beliefs(source, states[0])
-    expected = before.foresight @ [
+    state = states[0]
+    foresight = shared(state.foresight, learners[0].trust_share)
+    expected = foresight @ [
         EM().forecast(source, states[1]),
         Regimes().forecast(source, states[2]),
     ]

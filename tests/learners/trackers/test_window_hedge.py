@@ -5,8 +5,7 @@ import pytest
 
 from priorshift.errors import InputError
 from priorshift.learners import WindowHedge
-from priorshift.learners.trackers.components import bayes
-from priorshift.learners.trackers.em import shared
+from priorshift.learners.trackers.components import bayes, shared
 
 
 @pytest.mark.parametrize("rate", [None, 3.0])

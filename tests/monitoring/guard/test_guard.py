@@ -171,17 +171,17 @@ def test_the_classifier_warns_once_falls_back_and_remembers(tmp_path) -> None:
     clf.save(tmp_path / "alarmed")
     alarmed = load(tmp_path / "alarmed")
     assert alarmed.guard_report_ == clf.guard_report_
-    for a, b in zip(alarmed.guard_state_, clf.guard_state_, strict=True):
+    for a, b in zip(alarmed.stream_.guard, clf.stream_.guard, strict=True):
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
 def test_a_refused_batch_leaves_the_guard_as_it_was() -> None:
     y = np.arange(300) % 3
     clf = LabelShiftClassifier(learner="fth", guard=Guard(0.05)).fit(draw(y, 1), y)
-    before = clf.guard_state_
+    before = clf.stream_.guard
     with pytest.raises(ValueError, match="NaN"):
         clf.adapt(np.full((4, 3), np.nan))
-    assert clf.guard_state_ is before
+    assert clf.stream_.guard is before
 
 
 def test_without_a_guard_nothing_is_watched_and_bad_settings_are_refused(tmp_path) -> None:
@@ -190,7 +190,7 @@ def test_without_a_guard_nothing_is_watched_and_bad_settings_are_refused(tmp_pat
     with pytest.raises(AttributeError, match="guard=True"):
         _ = clf.guard_report_
     clf.save(tmp_path / "plain")
-    assert load(tmp_path / "plain").guard_ is None
+    assert load(tmp_path / "plain").deployment_.guard is None
     with pytest.raises(InputTypeError, match="guard"):
         LabelShiftClassifier(learner="fth", guard="yes").fit(draw(y, 1), y)
     with pytest.raises(InputError, match="on_alarm"):

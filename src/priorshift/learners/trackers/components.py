@@ -9,11 +9,14 @@ is :math:`\log \int \prod_i (\mu^\top r_i)\, d\mathrm{Dir}(\mu; \alpha_h)`.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
+from priorshift.errors import InputError, InputTypeError
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray, IntArray
 
@@ -23,6 +26,11 @@ _SMALLEST_RATIO = 1e-9
 # probability by more than their sum.
 _NEGLIGIBLE = 1e-6
 _TINY = 1e-300
+RATES = (1.0, 15 / 16, *(2.0**-j for j in range(1, 11)))
+"""Forgetting rates of the experts: from "this batch alone" to the last thousand rounds."""
+
+# Of the smoothing counts, this share goes to the source's prior, the rest to the slowest expert.
+_SOURCE_SHARE = 0.1
 
 
 def likelihoods(source: Source, batch: Batch) -> FloatArray:
@@ -287,3 +295,113 @@ def bayes(prior: FloatArray, evidence: FloatArray) -> tuple[FloatArray, float]:
     weights = np.exp(scores - top)
     total = float(weights.sum())
     return weights / total, top + math.log(total)
+
+
+class Ensemble(NamedTuple):
+    """Forgetting experts: their discounted counts (J, K) and their weights (J,) after the batch."""
+
+    counts: FloatArray
+    weights: FloatArray
+
+
+def fresh_ensemble(experts: int, classes: int) -> Ensemble:
+    """Experts that have counted nothing and are trusted alike.
+
+    Examples
+    --------
+    >>> fresh_ensemble(2, 3).weights.tolist()
+    [0.5, 0.5]
+    """
+    return Ensemble(np.zeros((experts, classes)), np.full(experts, 1.0 / experts))
+
+
+def smoothing_rows(classes: int) -> float:
+    """Rows that the long-run mix is worth by default: sqrt(K), from nine classes on K / 3.
+
+    With few classes it matters little. With many, a batch has fewer rows than there are classes:
+    with less than about a third of a row a class, a component follows the noise of its counts.
+
+    Examples
+    --------
+    >>> smoothing_rows(4), smoothing_rows(9), smoothing_rows(900)
+    (2.0, 3.0, 300.0)
+    """
+    return max(sqrt(classes), classes / 3.0)
+
+
+def smoothing_counts(source: Source, counts: FloatArray, smoothing: float | None) -> FloatArray:
+    """Counts (K,) that every component starts from: rows of the long-run mix.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> source = SimpleNamespace(prior=np.array([0.5, 0.5]))
+    >>> smoothing_counts(source, np.array([[0.0, 40.0]]), 1.0).round(3).tolist()
+    [0.05, 0.95]
+    """
+    if smoothing is None:
+        smoothing = smoothing_rows(counts.shape[1])
+    slowest = counts[-1]
+    total = slowest.sum()
+    if total <= 0.0:
+        return np.asarray(smoothing * source.prior)
+    long_run = slowest * ((1.0 - _SOURCE_SHARE) / total)
+    return np.asarray(smoothing * (_SOURCE_SHARE * source.prior + long_run))
+
+
+def shared(weights: FloatArray, share: float) -> FloatArray:
+    """Fixed share: every expert lends ``share`` of its weight to all, and none is lost for good.
+
+    Examples
+    --------
+    >>> shared(np.array([1.0, 0.0]), 0.5).tolist()
+    [0.75, 0.25]
+    """
+    return weights * (1.0 - share) + max(share / len(weights), 1e-300)
+
+
+def remembered(counts: FloatArray, rates: tuple[float, ...]) -> FloatArray:
+    """What the experts still have of their counts a round later.
+
+    Examples
+    --------
+    >>> remembered(np.array([[8.0], [8.0]]), (1.0, 0.25)).tolist()
+    [[0.0], [6.0]]
+    """
+    return counts * (1.0 - np.asarray(rates))[:, None]
+
+
+def left_after(rates: tuple[float, ...], age: int) -> FloatArray:
+    """Share (J,) of a batch that the experts still have so many rounds later.
+
+    Examples
+    --------
+    >>> left_after((1.0, 0.5), 0).tolist(), left_after((1.0, 0.5), 2).tolist()
+    ([1.0, 1.0], [0.0, 0.25])
+    """
+    return np.asarray((1.0 - np.asarray(rates)) ** age)
+
+
+def check_rates(rates: tuple[float, ...]) -> None:
+    """Refuse forgetting rates that are not in (0, 1], or do not fall.
+
+    Examples
+    --------
+    >>> check_rates((1.0, 0.5))
+    """
+    if not isinstance(rates, tuple):
+        raise InputTypeError(f"rates is {rates!r}: give a tuple of forgetting rates")
+    good = len(rates) > 0 and all(0.0 < rate <= 1.0 for rate in rates)
+    if not good or any(a <= b for a, b in pairwise(rates)):
+        raise InputError(f"rates is {rates}: give falling numbers, each above 0 and at most 1")
+
+
+def check_share(setting: str, value: float) -> None:
+    """Refuse a share that is not between 0 and 1.
+
+    Examples
+    --------
+    >>> check_share("share", 0.001)
+    """
+    if not isinstance(value, (int, float)) or not 0.0 <= value < 1.0:
+        raise InputError(f"{setting} is {value}: it must be at least 0 and below 1")

@@ -12,18 +12,20 @@ from scipy.special import expit
 
 from priorshift.learners.base import Learner
 from priorshift.learners.trackers.components import (
+    RATES,
+    Ensemble,
     Latest,
     Posterior,
+    check_share,
     left_out,
     likelihoods,
     reweight_by,
     row_nats,
+    shared,
     with_labels,
 )
-from priorshift.learners.trackers.em import RATES, Ensemble, check_share, shared
 from priorshift.learners.trackers.late import Late
-from priorshift.learners.trackers.regime_book import Book
-from priorshift.learners.trackers.regimes import Regimes, RegimesSeen
+from priorshift.learners.trackers.regimes import Book, Regimes, RegimesSeen
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from priorshift._validation import check_integer, check_positive
 from priorshift.errors import InputError
-from priorshift.learners.trackers.components import bayes
-from priorshift.learners.trackers.em import check_share, shared
+from priorshift.learners.trackers.components import bayes, check_share, shared
 from priorshift.learners.trackers.moments import Mean, Moments, Moved, source_noise
 from priorshift.source import Source
 from priorshift.typing import FloatArray

@@ -9,11 +9,15 @@ import numpy as np
 
 from priorshift._numerics import row_products, row_sums
 from priorshift._validation import check_integer
-from priorshift.learners.auto.correction import Correction, correction, tilted
-from priorshift.learners.auto.residual import judged_step, sketch_of
 from priorshift.learners.base import Learner
-from priorshift.learners.trackers.components import bayes
-from priorshift.learners.trackers.em import check_share, shared
+from priorshift.learners.trackers.components import bayes, check_share, shared
+from priorshift.learners.trackers.correction import (
+    Correction,
+    correction,
+    judged_step,
+    sketch_of,
+    tilted,
+)
 from priorshift.learners.trackers.late import Late
 from priorshift.learners.trackers.regimes import RegimesSeen
 from priorshift.learners.trackers.tracker import Tracker, TrackerState
@@ -46,7 +50,7 @@ class Auto(Learner):
     r"""The default: nothing to choose, never far from the best of its members.
 
     A ``Tracker`` follows the class mix :math:`\mu_t`. What it reads is f, corrected on the features
-    where that was measured to pay on the hold-out (see ``learners/auto/correction.py``). Beside
+    where that was measured to pay on the hold-out (see ``learners/trackers/correction.py``). Beside
     the reweighted f there is a linear model that learns online for the present mix, by gradient
     steps on the rewritten risk of a sketch of the hold-out. Both are measured every round by
 

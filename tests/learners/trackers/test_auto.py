@@ -11,10 +11,16 @@ from checks import state_bytes
 from priorshift import LabelShiftClassifier
 from priorshift.errors import InputError
 from priorshift.learners import Auto, Tracker
-from priorshift.learners.auto.correction import correction, fit_tilt, log_softmax, tilted
-from priorshift.learners.auto.residual import Half, judged_step, sketch_of
-from priorshift.learners.trackers.components import bayes
-from priorshift.learners.trackers.em import shared
+from priorshift.learners.trackers.components import bayes, shared
+from priorshift.learners.trackers.correction import (
+    Half,
+    correction,
+    fit_tilt,
+    judged_step,
+    log_softmax,
+    sketch_of,
+    tilted,
+)
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
 from priorshift.simulation.streams import Stream
