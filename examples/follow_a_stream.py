@@ -18,7 +18,7 @@ X_hold, X_live, y_hold, y_live = train_test_split(X_rest, y_rest, train_size=700
 
 model = LogisticRegression(max_iter=1000).fit(X_train, y_train)  # last year's model
 clf = LabelShiftClassifier(model)
-clf.fit(X_hold, y_hold)  # a labelled hold-out measures the model, once
+clf.fit(X_hold, y_hold)  # a labelled held-out set measures the model, once
 
 rng = np.random.default_rng(0)
 wrong_before, wrong_now, seen = 0, 0, 0
@@ -26,8 +26,8 @@ for t in range(100):
     share = 0.9 if (t // 25) % 2 else 0.1  # eights come and go
     weights = np.where(y_live == 8, share / (y_live == 8).sum(), (1 - share) / (y_live != 8).sum())
     rows = rng.choice(len(y_live), 20, p=weights)
-    clf.adapt(X_live[rows])  # no labels
-    wrong_now += int((clf.predict(X_live[rows]) != y_live[rows]).sum())
+    labels = clf.adapt_predict(X_live[rows])  # learns from the rows without their labels
+    wrong_now += int((labels != y_live[rows]).sum())
     wrong_before += int((model.predict(X_live[rows]) != y_live[rows]).sum())
     seen += len(rows)
 

@@ -18,8 +18,7 @@ from priorshift.known_labels import known_classes
 from priorshift.learners import Learner, as_learner
 from priorshift.learners.trackers.late import check_key, find
 from priorshift.monitoring.guard import GuardReport, as_guard, check_on_alarm
-from priorshift.risk.sketches.named import from_setting, sketch_setting
-from priorshift.saving import Saved, decode_recipe, encode_recipe, load_parts, save_parts
+from priorshift.saving import Saved, decode_setting, encode_setting, load_parts, save_parts
 from priorshift.source import Batch, Source, build_source
 from priorshift.stream import Deployment
 from priorshift.typing import AnyArray, FloatArray
@@ -430,8 +429,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             "cv": int(self.cv),
             "random_state": int(self.random_state),
             "diameter": None if self.diameter is None else float(self.diameter),
-            "calibration": encode_recipe(self.calibration),
-            "sketch": sketch_setting(self.sketch),
+            "calibration": encode_setting(self.calibration),
+            "sketch": encode_setting(self.sketch, refuse=False),
             "n_features_in": getattr(self, "n_features_in_", None),
             "feature_names_in": None if names is None else [str(name) for name in names],
         }
@@ -505,8 +504,8 @@ def load(
         intercept=source.features.intercept,
         loss=source.loss.name,
         **{name: saved.extra[name] for name in ("cv", "random_state", "diameter")},
-        calibration=decode_recipe(saved.extra.get("calibration")),
-        sketch=from_setting(saved.extra.get("sketch")),
+        calibration=decode_setting(saved.extra["calibration"], "calibration"),
+        sketch=decode_setting(saved.extra["sketch"], "sketch"),
         guard=deployment.guard,
         on_alarm=deployment.on_alarm,
         label_memory=deployment.label_memory,

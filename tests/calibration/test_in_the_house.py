@@ -202,10 +202,10 @@ def test_a_file_from_before_calibration_still_loads(pair, tmp_path):
 
 
 def test_something_else_in_the_place_of_the_recipe_is_refused():
-    from priorshift.saving import decode_recipe
+    from priorshift.saving import decode_setting
 
     with pytest.raises(FileFormatError, match="something else"):
-        decode_recipe({"object": "prior/bbse", "fields": {}})
+        decode_setting({"object": "prior/bbse", "fields": {}}, "calibration")
 
 
 class TwiceWorld:

@@ -15,14 +15,14 @@ not prove who wrote a file, and a forged decision tree can still crash scikit-le
 models that come from people you trust.
 """
 
-from priorshift.saving.calibrations import decode_recipe, encode_recipe
+from priorshift.saving.recipes import decode_setting, encode_setting
 from priorshift.saving.saved import Saved, load_parts, save_parts
 from priorshift.saving.stream_bytes import stream_from_bytes, stream_to_bytes
 
 __all__ = [
     "Saved",
-    "decode_recipe",
-    "encode_recipe",
+    "decode_setting",
+    "encode_setting",
     "load_parts",
     "save_parts",
     "stream_from_bytes",

@@ -1,12 +1,12 @@
-"""The learner: the file's, or the user's own if it has the settings of the saved one."""
+"""Recipes: the learner, the file's or the user's own, and settings given by name or as an object."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from priorshift.errors import FileFormatError
+from priorshift.errors import FileFormatError, InputError
 from priorshift.learners import Learner
-from priorshift.saving.names import check_type, reference, short_name
+from priorshift.saving.names import OWN_NAMES, check_type, full_name, reference, short_name
 from priorshift.saving.values import Parts
 
 
@@ -78,3 +78,42 @@ def _difference(given: Any, saved: Any, where: str) -> str | None:
                 return found
         return None
     return None if type(given) is type(saved) and given == saved else where
+
+
+def encode_setting(value: Any, refuse: bool = True) -> Any:
+    """Return a setting of the classifier for JSON: a name, an object of priorshift's own, or None.
+
+    An object of the user's own is refused, or left out.
+
+    Examples
+    --------
+    >>> from priorshift.calibration import MatrixScaling
+    >>> encode_setting("auto"), encode_setting(None)
+    ('auto', None)
+    >>> decode_setting(encode_setting(MatrixScaling(strength=0.01)), "calibration")
+    MatrixScaling(strength=0.01, folds=5, seed=0)
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if type(value) not in OWN_NAMES:
+        if not refuse:
+            return None
+        raise InputError(
+            f"the setting {full_name(value)} cannot be saved: use one of priorshift's own"
+        )
+    return Parts().encode(value, "setting")
+
+
+def decode_setting(encoded: Any, kind: str) -> Any:
+    """Return what ``encode_setting`` was given, if it is of this kind.
+
+    Examples
+    --------
+    >>> decode_setting("temperature", "calibration")
+    'temperature'
+    """
+    if encoded is None or isinstance(encoded, str):
+        return encoded
+    if not isinstance(encoded, dict) or not str(encoded.get("object")).startswith(f"{kind}/"):
+        raise FileFormatError(f"holds something else in the place of the {kind}")
+    return Parts().decode(encoded)
