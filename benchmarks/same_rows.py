@@ -33,9 +33,8 @@ def errors(name: str, shift: str, size: int, rounds: int) -> tuple[float, float,
 
 
 def main() -> None:
-    print(
-        "| learner | shift | rows a batch | adapt_predict | adapt, then predict | predict, then adapt |"
-    )
+    ways = "adapt_predict | adapt, then predict | predict, then adapt"
+    print(f"| learner | shift | rows a batch | {ways} |")
     print("|---|---|---|---|---|---|")
     for name in LEARNERS:
         for shift in SHIFTS:

@@ -1,4 +1,4 @@
-"""Recipes: the learner, the file's or the user's own, and settings given by name or as an object."""
+"""Recipes in a file: the learner, and settings that are given by name or as an object."""
 
 from __future__ import annotations
 

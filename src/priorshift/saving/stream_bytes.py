@@ -30,11 +30,10 @@ from priorshift.stream import Deployment, Stream
 from priorshift.typing import AnyArray
 
 _MAGIC, VERSION = b"pstr", 1
-_HEAD, _FLOAT = struct.Struct("<4sI16sII"), struct.Struct("<d")
+_HEAD = struct.Struct("<4sI16sII")
 _SUM = 16
-_TABLE, _LABELS = np.empty((0, 0)), np.empty(0, np.intp)
-_RECORD = Remembered("", 0, _TABLE, _TABLE, _LABELS, _LABELS, _TABLE)
 _AGAIN = "use another copy of it"
+_ARRAY, _WHOLE, _REAL = range(3)
 
 
 def stream_to_bytes(deployment: Deployment, stream: Stream) -> bytes:
@@ -58,21 +57,19 @@ def stream_to_bytes(deployment: Deployment, stream: Stream) -> bytes:
 another copy of it
     """
     form = _form(deployment)
-    to = _Output([], [], form.grows)
-    _write(form.state, stream.state, to, "state")
-    if (stream.guard is None) != (form.guard is None):
-        raise InputError("the stream has a guard and the deployment has none, or the other way")
-    if form.guard is not None:
-        _write(form.guard, stream.guard, to, "guard")
+    numbers: list[int] = []
+    data: list[bytes] = []
+    values = _flat(form.template, (stream.state, stream.guard), "")
+    for leaf, value in zip(form.leaves, values, strict=True):
+        leaf.write(value, numbers, data, form.grows)
     for record in stream.memory:
         key = json.dumps(record.key).encode()
-        to.numbers.extend([len(key), record.round])
-        to.data.append(_padded(key))
-        for array in record[2:]:
-            _write_array(array, to)
-    count = len(to.numbers)
-    head = _HEAD.pack(_MAGIC, VERSION, form.digest, count, len(stream.memory))
-    body = b"".join([head, struct.pack(f"<{count}q", *to.numbers), *to.data])
+        numbers.extend([len(key), record.round])
+        data.append(_padded(key))
+        for leaf, array in zip(_RECORD, record[2:], strict=True):
+            leaf.write_array(array, numbers, data)
+    head = _HEAD.pack(_MAGIC, VERSION, form.digest, len(numbers), len(stream.memory))
+    body = b"".join([head, struct.pack(f"<{len(numbers)}q", *numbers), *data])
     return body + blake2b(body, digest_size=_SUM).digest()
 
 
@@ -95,31 +92,134 @@ def stream_from_bytes(deployment: Deployment, data: bytes) -> Stream:
             "these bytes belong to another source, or to other settings of learner or guard: read "
             "them with those that the stream was started with"
         )
-    reader = _Reader(body, count, form)
     try:
-        state = reader.value(form.state)
-        guard = None if form.guard is None else reader.value(form.guard)
-        memory = tuple(reader.record() for _ in range(records))
-    except (ValueError, TypeError, StopIteration) as error:
+        reader = _Reader(body, count)
+        values = iter([leaf.read(reader, form.grows) for leaf in form.leaves])
+        state, guard = _shaped(form.template, values)
+        memory = tuple(reader.record(form.n_classes) for _ in range(records))
+        reader.finish()
+    except (ValueError, TypeError, IndexError, struct.error, OverflowError) as error:
         raise FileFormatError(f"these bytes of a stream do not fit together: {error}") from error
-    if not reader.at_end:
-        raise FileFormatError(f"these bytes of a stream hold more than a stream: {_AGAIN}")
     return Stream(state, guard, memory)
 
 
-class _Output(NamedTuple):
-    """What is written: whole numbers, data, and whether arrays may be larger than at the start."""
+class _Leaf(NamedTuple):
+    """An array or a number of a state: where it is, and what a fresh state has there."""
 
-    numbers: list[int]
-    data: list[bytes]
-    grows: bool
+    where: str
+    code: int
+    kind: Any
+    dtype: Any = None
+    shape: tuple[int, ...] = ()
+    width: int = 0
+
+    @classmethod
+    def of(cls, where: str, fresh: Any) -> _Leaf:
+        if isinstance(fresh, np.ndarray | np.generic):
+            width = fresh.nbytes + -fresh.nbytes % 8
+            return cls(where, _ARRAY, type(fresh), fresh.dtype, fresh.shape, width)
+        if isinstance(fresh, int):
+            return cls(where, _WHOLE, type(fresh))
+        if isinstance(fresh, float):
+            return cls(where, _REAL, float)
+        raise InputError(f"{where} is a {type(fresh).__name__}: {_LEAVES}")
+
+    def write(self, value: Any, numbers: list[int], data: list[bytes], grows: bool) -> None:
+        if self.code == _ARRAY:
+            if type(value) is not self.kind or value.dtype != self.dtype:
+                self.refuse(value)
+            if value.shape != self.shape and not self.may_have(value.shape, grows):
+                self.refuse(value)
+            self.write_array(value, numbers, data)
+        elif self.code == _WHOLE and isinstance(value, Integral):
+            numbers.append(int(value))
+        elif self.code == _REAL and isinstance(value, Real):
+            data.append(struct.pack("<d", value))
+        else:
+            self.refuse(value)
+
+    def write_array(self, value: Any, numbers: list[int], data: list[bytes]) -> None:
+        order = -1
+        if not value.flags.c_contiguous:
+            # The order of the axes in memory decides the order of sums, and so the last bits.
+            axes = sorted(range(value.ndim), key=lambda axis: -abs(value.strides[axis]))
+            value = np.ascontiguousarray(value.transpose(axes))
+            order = int("".join(map(str, axes)))
+        numbers.append(order)
+        numbers.extend(value.shape)
+        data.append(_padded(value.tobytes()))
+
+    def read(self, reader: _Reader, grows: bool) -> Any:
+        if self.code == _ARRAY:
+            found = reader.array(self, grows)
+            return found if self.kind is np.ndarray else found[()]
+        if self.code == _WHOLE:
+            return self.kind(reader.number())
+        return reader.real()
+
+    def may_have(self, shape: tuple[int, ...], grows: bool) -> bool:
+        """Whether an array may have another shape than that of a fresh state."""
+        return grows and shape[1:] == self.shape[1:] and shape[:1] >= self.shape[:1]
+
+    def refuse(self, value: Any) -> NoReturn:
+        found = kind(value)
+        if found is None:
+            raise InputError(f"{self.where} is a {type(value).__name__}: {_LEAVES}")
+        numbers = {_WHOLE: "a whole number", _REAL: "a number"}
+        needed = numbers.get(self.code, f"an array of {self.dtype} with shape {self.shape}")
+        raise InputError(
+            f"{self.where} is {found}, but the learner starts with {needed}: a state keeps its "
+            "types and shapes"
+        )
+
+
+_LEAVES = "a state is made of arrays, numbers and named tuples of them"
+_TABLE, _LABELS = (_Leaf.of("memory", np.empty(s, d)) for s, d in (((0, 0), float), (0, np.intp)))
+_RECORD = (_TABLE, _TABLE, _LABELS, _LABELS, _TABLE)  # the arrays of Remembered
+
+
+def _flat(template: Any, value: Any, where: str) -> list[Any]:
+    """The leaves of a value that is made like the template."""
+    if not isinstance(template, tuple):
+        return [] if template is None and value is None else [value]
+    if type(value) is not type(template):
+        raise InputError(f"the stream's{where} {type(value).__name__} is no {_title(template)}")
+    return [leaf for part in zip(template, value, strict=True) for leaf in _flat(*part, where)]
+
+
+def _title(template: Any) -> str:
+    return f"{type(template).__name__}: it is of another learner, or of another guard"
+
+
+def _names(template: Any, where: str) -> list[str]:
+    """Where the leaves of a state are, in words."""
+    if not isinstance(template, tuple):
+        return [] if template is None else [where]
+    fields = getattr(template, "_fields", None)
+    inner = ("state", "guard") if fields is None else [f"{where}.{name}" for name in fields]
+    return [name for part in zip(template, inner, strict=True) for name in _names(*part)]
+
+
+def _shaped(template: Any, values: Iterator[Any]) -> Any:
+    """The leaves put together like the template."""
+    if isinstance(template, tuple):
+        parts = [_shaped(part, values) for part in template]
+        return type(template)(*parts) if hasattr(template, "_fields") else tuple(parts)
+    return None if template is None else next(values)
+
+
+def _padded(data: bytes) -> bytes:
+    return data if len(data) % 8 == 0 else data + bytes(-len(data) % 8)
 
 
 class _Form:
     """What the bytes of a deployment's streams have in common."""
 
     def __init__(self, deployment: Deployment) -> None:
-        self.state, self.guard, _ = deployment.start()
+        fresh = deployment.start()
+        self.template = (fresh.state, fresh.guard)
+        names, leaves = _names(self.template, ""), _flat(self.template, self.template, "")
+        self.leaves = [_Leaf.of(*pair) for pair in zip(names, leaves, strict=True)]
         self.grows = deployment.learner.grows
         self.n_classes = deployment.source.n_classes
         parts = Parts()
@@ -129,7 +229,7 @@ class _Form:
         found = blake2b(words.encode(), digest_size=16)
         for name, array in sorted(parts.arrays.items()):
             found.update(f"{name} {array.dtype.str} {array.shape}".encode())
-            found.update(np.ascontiguousarray(array).data)
+            found.update(np.ascontiguousarray(array).tobytes())
         self.digest = found.digest()
 
 
@@ -155,130 +255,70 @@ def _form(deployment: Deployment) -> _Form:
     return form
 
 
-def _write(template: Any, value: Any, to: _Output, where: str) -> None:
-    """Append a value of the template's types to what is written."""
-    if isinstance(template, tuple):
-        if type(value) is not type(template):
-            raise InputError(f"{where} is {_named(value)}, not a state of this learner")
-        names = getattr(template, "_fields", range(len(template)))
-        for name, part, inner in zip(names, template, value, strict=True):
-            _write(part, inner, to, f"{where}.{name}")
-    elif isinstance(template, np.ndarray | np.generic) and type(value) is type(template):
-        if value.dtype != template.dtype or not _may_have(value.shape, template.shape, to.grows):
-            _refuse(template, value, where)
-        _write_array(np.asarray(value), to)
-    elif isinstance(template, int) and isinstance(value, Integral):
-        to.numbers.append(int(value))
-    elif isinstance(template, float) and isinstance(value, Real):
-        to.data.append(_FLOAT.pack(value))
-    else:
-        _refuse(template, value, where)
-
-
-def _write_array(value: AnyArray, to: _Output) -> None:
-    order = -1
-    if not value.flags.c_contiguous:
-        # The order of the axes in memory decides the order of sums, and so the last bits.
-        axes = sorted(range(value.ndim), key=lambda axis: -abs(value.strides[axis]))
-        value = np.ascontiguousarray(value.transpose(axes))
-        order = int("".join(map(str, axes)))
-    to.numbers.append(order)
-    to.numbers.extend(value.shape)
-    to.data.append(_padded(value.tobytes()))
-
-
-def _padded(data: bytes) -> bytes:
-    return data if len(data) % 8 == 0 else data + bytes(-len(data) % 8)
-
-
-def _may_have(shape: tuple[int, ...], needed: tuple[int, ...], grows: bool) -> bool:
-    """Whether an array may have a shape where a fresh state has another one."""
-    return shape == needed or (grows and shape[1:] == needed[1:] and shape[:1] >= needed[:1])
-
-
-def _named(value: Any) -> str:
-    return kind(value) or f"a {type(value).__name__}"
-
-
-def _refuse(template: Any, value: Any, where: str) -> NoReturn:
-    if kind(template) is None or kind(value) is None:
-        odd = value if kind(value) is None else template
-        raise InputError(
-            f"{where} is a {type(odd).__name__}: a state is made of arrays, numbers and named "
-            "tuples of them"
-        )
-    raise InputError(
-        f"{where} is {kind(value)}, but the learner starts with {kind(template)}: a state keeps "
-        "its types and shapes"
-    )
-
-
 class _Reader:
-    """Takes values of given types out of the body of a stream's bytes."""
+    """Takes whole numbers and data out of the body of a stream's bytes, one after the other."""
 
-    def __init__(self, body: bytes, count: int, form: _Form) -> None:
-        self._form = form
-        start = _HEAD.size + 8 * count
-        if start > len(body):
-            raise FileFormatError(f"these bytes of a stream are cut short: {_AGAIN}")
-        self._numbers: Iterator[int] = iter(struct.unpack_from(f"<{count}q", body, _HEAD.size))
+    def __init__(self, body: bytes, count: int) -> None:
+        self._numbers = struct.unpack_from(f"<{count}q", body, _HEAD.size)
+        self._next = 0
         # One copy, so that arrays begin at addresses that suit them.
-        self._data = np.frombuffer(body, np.uint8, offset=start).copy()
+        self._data = bytearray(body[_HEAD.size + 8 * count :])
         self._place = 0
 
-    @property
-    def at_end(self) -> bool:
-        return self._place == len(self._data) and next(self._numbers, None) is None
+    def number(self) -> int:
+        self._next += 1
+        return int(self._numbers[self._next - 1])
 
-    def value(self, template: Any) -> Any:
-        """The next value of the template's types."""
-        if isinstance(template, tuple):
-            values: Any = map(self.value, template)
-            return type(template)(*values)
-        if isinstance(template, np.ndarray):
-            return self.array(template)
-        if isinstance(template, np.generic):
-            return self.array(np.asarray(template))[()]
-        if isinstance(template, int):
-            return type(template)(next(self._numbers))
-        return float(self.take(8).view(np.float64)[0])
+    def real(self) -> float:
+        self._place += 8
+        return float(struct.unpack_from("<d", self._data, self._place - 8)[0])
 
-    def array(self, template: AnyArray, free: bool = False) -> AnyArray:
-        """An array of the template's shape; ``free`` ones may have any, growing ones more rows."""
-        order = next(self._numbers)
-        shape = tuple(next(self._numbers) for _ in range(template.ndim))
+    def array(self, leaf: _Leaf, grows: bool = False, free: bool = False) -> AnyArray:
+        """An array of the leaf's shape; ``free`` ones may have any, growing ones more rows."""
+        rank = len(leaf.shape)
+        order, shape = self._numbers[self._next], self._numbers[self._next + 1 :][:rank]
+        self._next += 1 + rank
+        if order >= 0 or shape != leaf.shape:
+            return self._odd_array(leaf, order, shape, grows, free)
+        found: AnyArray = np.ndarray(shape, leaf.dtype, self._data, self._place)
+        self._place += leaf.width
+        return found
+
+    def _odd_array(
+        self, leaf: _Leaf, order: int, shape: tuple[int, ...], grows: bool, free: bool
+    ) -> AnyArray:
+        """One that has another shape than in a fresh state, or its axes in another order."""
+        axes = list(range(len(shape)))
         if order >= 0:
-            axes = [int(digit) for digit in str(order).zfill(template.ndim)]
-            if sorted(axes) != list(range(template.ndim)):
-                raise ValueError(f"axes {axes} are none")
-            needed = tuple(template.shape[axis] for axis in axes)
-        else:
-            needed = template.shape
-        if not (free or _may_have(shape, needed, self._form.grows)):
-            raise ValueError(f"an array has shape {shape}, the learner starts with {needed}")
-        if min(shape, default=0) < 0:
-            raise ValueError(f"an array has shape {shape}")
-        width = prod(shape) * template.itemsize
-        found = self.take(width + -width % 8)[:width].view(template.dtype).reshape(shape)
-        return found if order < 0 else found.transpose(np.argsort(axes))
-
-    def take(self, width: int) -> AnyArray:
+            axes = [int(digit) for digit in str(order).zfill(len(shape))]
+        if sorted(axes) != list(range(len(leaf.shape))) or min(shape, default=0) < 0:
+            raise ValueError(f"{leaf.where} has shape {shape} and axes {axes}")
+        back = np.argsort(axes)
+        turned = tuple(shape[axis] for axis in back)
+        if turned != leaf.shape and not (free or leaf.may_have(turned, grows)):
+            raise ValueError(f"{leaf.where} has shape {turned}, a fresh one has {leaf.shape}")
+        width = prod(shape) * leaf.dtype.itemsize
         if width > len(self._data) - self._place:
-            raise ValueError("more is asked for than there is")
-        self._place += width
-        return self._data[self._place - width : self._place]
+            raise ValueError(f"{leaf.where} is larger than the bytes")
+        found: AnyArray = np.ndarray(shape, leaf.dtype, self._data, self._place)
+        self._place += width + -width % 8
+        return found if order < 0 else found.transpose(back)
 
-    def record(self) -> Remembered:
-        size, round_ = next(self._numbers), next(self._numbers)
+    def record(self, n_classes: int) -> Remembered:
+        size, round_ = self.number(), self.number()
         if not 0 < size <= len(self._data) - self._place:
-            raise ValueError("a key is larger than the bytes")
-        key = check_key(json.loads(bytes(self.take(size + -size % 8)[:size])))
-        arrays = [self.array(part, free=True) for part in _RECORD[2:]]
-        record = Remembered(key, round_, *arrays)
+            raise ValueError("the name of a batch is larger than the bytes")
+        key = check_key(json.loads(self._data[self._place : self._place + size]))
+        self._place += size + -size % 8
+        record = Remembered(key, round_, *(self.array(leaf, free=True) for leaf in _RECORD))
         rows = (len(record.known),)
-        if record.proba.shape != (*rows, self._form.n_classes) or record.features.shape[:1] != rows:
+        if record.proba.shape != (*rows, n_classes) or record.features.shape[:1] != rows:
             raise ValueError("a remembered batch does not fit the source")
         for known in (record.first, record.known):
-            if known.shape != rows or not ((known >= -1) & (known < self._form.n_classes)).all():
+            if known.shape != rows or not ((known >= -1) & (known < n_classes)).all():
                 raise ValueError("a remembered batch has labels of no class")
         return record
+
+    def finish(self) -> None:
+        if self._place != len(self._data) or self._next != len(self._numbers):
+            raise ValueError("they hold more than a stream")
