@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from river import checks, datasets, evaluate, metrics
 
 from checks import state_bytes
 from priorshift import LabelShiftClassifier
@@ -109,8 +110,6 @@ def test_settings_are_looked_at(clf):
 
 
 def test_rivers_own_checks():
-    checks = pytest.importorskip("river.checks")
-    datasets = pytest.importorskip("river.datasets")
     rows = list(datasets.Phishing())
     X = np.array([[x[name] for name in sorted(x)] for x, _ in rows], dtype=float)
     y = np.array([label for _, label in rows])
@@ -124,9 +123,6 @@ def test_rivers_own_checks():
 
 
 def test_rivers_evaluation_and_metrics():
-    evaluate = pytest.importorskip("river.evaluate")
-    metrics = pytest.importorskip("river.metrics")
-    datasets = pytest.importorskip("river.datasets")
     rows = list(datasets.Phishing())
     X = np.array([[x[name] for name in sorted(x)] for x, _ in rows], dtype=float)
     y = np.array([label for _, label in rows])
