@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import river
 from river import checks, datasets, evaluate, metrics
 
 from checks import state_bytes
@@ -119,7 +120,7 @@ def test_rivers_own_checks():
         if check.__name__ not in NOT_OURS:
             check(stream.clone())
             ran += 1
-    assert ran > 20
+    assert ran >= (19 if river.__version__.startswith("0.21.") else 21)
 
 
 def test_rivers_evaluation_and_metrics():
