@@ -16,6 +16,8 @@ _FLAGS = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
+    # Containers often have little shared memory; the browser then uses files.
+    "--disable-dev-shm-usage",
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
@@ -66,7 +68,7 @@ return {wrong: wrong, figures: figures.length};
 def missing() -> str | None:
     """Why no page can be looked at here, or None."""
     if importlib.util.find_spec("selenium") is None:
-        return "selenium is not installed: pip install 'priorshift[browser]'"
+        return "selenium is not installed: pip install -e '.[test]'"
     for program in ("chromium", "chromedriver"):
         if shutil.which(program) is None:
             return f"there is no {program} here: apt-get install chromium chromium-driver"

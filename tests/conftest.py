@@ -13,6 +13,7 @@ from hypothesis import settings
 from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 
+import skips
 from priorshift.datasets import load_dataset
 from priorshift.datasets.offline import offline_stage
 from priorshift.simulation.streams import GaussianWorld, Stream
@@ -24,6 +25,12 @@ from priorshift.source.model import LinearModel
 settings.register_profile("fixed", derandomize=True)
 settings.register_profile("random")
 settings.load_profile(os.environ.get("PRIORSHIFT_EXAMPLES", "fixed"))
+
+
+def pytest_configure(config):
+    """Watch skipped tests everywhere, doctests of the library included, not in this folder only."""
+    config.pluginmanager.register(skips)
+
 
 CENTRES = np.array([[1.6, 0.0, 0.0, 0.4], [0.0, 1.6, 0.0, 0.0], [0.3, 0.0, 1.6, -0.4]])
 

@@ -91,7 +91,7 @@ def test_small_types_become_float32_and_large_ones_float64(tmp_path: Path) -> No
         ({"y0": Y0 + 0.5}, "y0 .* not whole numbers"),
         ({"y0": np.where(Y0 == 2, np.nan, Y0)}, "y0 .* not whole numbers"),
         ({"y0": Y0.astype(complex)}, "y0 .* not whole numbers"),
-        ({"y0": np.where(Y0 == 2, 2**64 - 1, 5).astype(np.uint64)}, "y0 .* not whole numbers"),
+        ({"y0": np.where(Y0 == 2, np.uint64(2**64 - 1), np.uint64(5))}, "y0 .* not whole numbers"),
         ({"y0": Y0.astype(str)}, "label both the same way"),
         ({"y1": np.array([5, 2, 7, 5])}, "class 7 of y1 never occurs in y0"),
         ({"y1": np.array([5, 5, 5, 5])}, "class 2 of y0 never occurs in y1"),

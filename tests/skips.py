@@ -1,0 +1,97 @@
+"""Which tests may be skipped, and why; a test that is skipped for any other reason fails.
+
+``python tests/skips.py`` says what this machine lacks, in one line each, with what to do about it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+
+class Excuse(NamedTuple):
+    """A reason to skip a test, as a pattern, where the machine gives that reason."""
+
+    pattern: str
+    holds: bool
+    advice: str = ""
+
+
+def excuses(environment=os.environ) -> list[Excuse]:
+    """Every reason that a test may have to be skipped, and whether it holds here."""
+    browser = all(map(shutil.which, ("chromium", "chromedriver")))
+    data = Path(environment.get("PRIORSHIFT_DATA") or "nowhere")
+    windows = os.name == "nt"
+    return [
+        Excuse(
+            "there is no (chromium|chromedriver) here",
+            # The automatic check sets this where it found a browser or installed one.
+            not browser and environment.get("PRIORSHIFT_BROWSER") != "required",
+            "no page is looked at: apt-get install chromium chromium-driver",
+        ),
+        Excuse(
+            "no pdflatex on this machine",
+            shutil.which("pdflatex") is None,
+            "LaTeX tables are not compiled: apt-get install texlive-latex-recommended",
+        ),
+        Excuse(
+            "PRIORSHIFT_DATA does not name a folder with the real data",
+            not all((data / f"{name}.npz").exists() for name in ("pendigits", "shl2019")),
+            "real data are not read: set PRIORSHIFT_DATA to a folder with NAME.npz files",
+        ),
+        Excuse(r"[\w-]+\.npz is not in the data folder", True),
+        Excuse("root may write all", getattr(os, "geteuid", lambda: 0)() == 0),
+        Excuse("signals of Unix|terminals of Unix|links and rights as POSIX", windows),
+        Excuse("Windows has no SIGKILL", windows),
+        Excuse("only Linux forks", sys.platform != "linux"),
+        Excuse("cores cannot be taken away here", not hasattr(os, "sched_setaffinity")),
+        Excuse(
+            "PRIORSHIFT_COMPILED=0 turns|walks are compiled",
+            environment.get("PRIORSHIFT_COMPILED") == "0",
+        ),
+    ]
+
+
+def is_expected(reason: str) -> bool:
+    """Whether a test may be skipped on this machine for ``reason``."""
+    return any(excuse.holds and re.search(excuse.pattern, reason) for excuse in excuses())
+
+
+def _refuse(report) -> None:
+    if report.outcome != "skipped" or hasattr(report, "wasxfail"):
+        return
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    if not is_expected(reason):
+        report.outcome = "failed"
+        report.longrepr = (
+            f"{reason}\nThis is no reason to skip a test here: install what is missing with "
+            "`pip install -e '.[test]'`, or add the reason to tests/skips.py."
+        )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport():
+    """Fail a test that skips itself without a good reason."""
+    report = yield
+    _refuse(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report():
+    """Fail a file of tests that skips itself without a good reason."""
+    report = yield
+    _refuse(report)
+    return report
+
+
+if __name__ == "__main__":
+    for excuse in excuses():
+        if excuse.holds and excuse.advice:
+            print(excuse.advice)
