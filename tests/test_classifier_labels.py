@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -56,7 +58,7 @@ def test_ids_are_refused_kindly_when_unknown_forgotten_or_used(clf, rounds):
 
 def test_batches_without_id_are_not_kept(clf, rounds):
     assert clf.adapt(rounds[0]).stream_.memory == ()
-    clf.label_memory = 0
+    clf.deployment_ = replace(clf.deployment_, label_memory=0)
     assert clf.adapt(rounds[0], batch_id=1).stream_.memory == ()
 
 

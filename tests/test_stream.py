@@ -180,9 +180,9 @@ def test_forged_bytes_are_refused(source):
 
 def test_what_is_no_stream_of_the_deployment_is_not_written(source):
     deployment = Deployment(source, Tracker())
-    with pytest.raises(InputError, match="not a state of this learner"):
+    with pytest.raises(InputError, match="HistoryState in the place of TrackerState"):
         stream_to_bytes(deployment, Stream(FTH().start(source)))
-    with pytest.raises(InputError, match="the deployment has none"):
+    with pytest.raises(InputError, match="GuardState in the place of NoneType"):
         stream_to_bytes(deployment, lived(full_deployment(source, Tracker())))
 
 

@@ -437,7 +437,7 @@ class Count(Learner):
 
     def adapt(self, source: Source, state: CountState, batch: Any) -> CountState:
         inner = LastPrior(state.inner.last + np.int8(1))
-        return CountState(state.t + 1, state.total + batch.proba.sum(), inner)
+        return CountState(state.t + 1, state.total + float(batch.proba.sum()), inner)
 
     def prior(self, source: Source, state: CountState) -> Any:
         return source.prior

@@ -36,12 +36,8 @@ class Learner(ABC):
     ----------
     name : str
         What users call it.
-    protocol : {"predict-first", "adapt-first"}
-        Whether evaluation predicts a batch before or after it is learned from, unless told.
     calibration : str
         The calibration of f0 that it works best with, where the user names none.
-    reads_features : bool
-        Whether it looks at features and not only at f0's probabilities.
     has_model : bool
         Whether it predicts with a linear model of its own, see ``model``.
     uses_late_labels : bool
@@ -55,9 +51,7 @@ class Learner(ABC):
     """
 
     name: ClassVar[str]
-    protocol: ClassVar[str] = "predict-first"
     calibration: ClassVar[str | Calibration] = "none"
-    reads_features: ClassVar[bool] = False
     has_model: ClassVar[bool] = False
     uses_late_labels: ClassVar[bool] = False
 
@@ -85,6 +79,16 @@ class Learner(ABC):
         """
         state = self.adapt(source, state, batch)
         return state, self.predict_proba(source, state, batch)
+
+    @property
+    def protocol(self) -> str:
+        """Whether evaluation predicts a batch before or after it is learned from, unless told."""
+        return "predict-first"
+
+    @property
+    def reads_features(self) -> bool:
+        """Whether it looks at features, and not only at f0's probabilities."""
+        return False
 
     @property
     def grows(self) -> bool:

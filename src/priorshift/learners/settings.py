@@ -90,6 +90,11 @@ class Settings(Learner):
         return self.horizon is None or self.preset == "anytime"
 
     @property
+    def reads_features(self) -> bool:
+        """Whether the estimate of a batch's class prior needs its features."""
+        return bool(getattr(self.estimator_object, "reads_features", False))
+
+    @property
     def grows(self) -> bool:
         """Without a horizon, pools of step sizes grow."""
         return self.anytime

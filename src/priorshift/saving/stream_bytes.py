@@ -59,7 +59,7 @@ another copy of it
     form = _form(deployment)
     numbers: list[int] = []
     data: list[bytes] = []
-    values = _flat(form.template, (stream.state, stream.guard), "")
+    values = _flat(form.template, (stream.state, stream.guard))
     for leaf, value in zip(form.leaves, values, strict=True):
         leaf.write(value, numbers, data, form.grows)
     for record in stream.memory:
@@ -178,17 +178,17 @@ _TABLE, _LABELS = (_Leaf.of("memory", np.empty(s, d)) for s, d in (((0, 0), floa
 _RECORD = (_TABLE, _TABLE, _LABELS, _LABELS, _TABLE)  # the arrays of Remembered
 
 
-def _flat(template: Any, value: Any, where: str) -> list[Any]:
+def _flat(template: Any, value: Any) -> list[Any]:
     """The leaves of a value that is made like the template."""
-    if not isinstance(template, tuple):
-        return [] if template is None and value is None else [value]
-    if type(value) is not type(template):
-        raise InputError(f"the stream's{where} {type(value).__name__} is no {_title(template)}")
-    return [leaf for part in zip(template, value, strict=True) for leaf in _flat(*part, where)]
-
-
-def _title(template: Any) -> str:
-    return f"{type(template).__name__}: it is of another learner, or of another guard"
+    if isinstance(template, tuple) and type(value) is type(template):
+        return [leaf for part in zip(template, value, strict=True) for leaf in _flat(*part)]
+    if isinstance(template, tuple) or (template is None and value is not None):
+        found, needed = type(value).__name__, type(template).__name__
+        raise InputError(
+            f"the stream has {found} in the place of {needed}: it is of another learner, or has "
+            "another guard"
+        )
+    return [] if template is None else [value]
 
 
 def _names(template: Any, where: str) -> list[str]:
@@ -218,7 +218,7 @@ class _Form:
     def __init__(self, deployment: Deployment) -> None:
         fresh = deployment.start()
         self.template = (fresh.state, fresh.guard)
-        names, leaves = _names(self.template, ""), _flat(self.template, self.template, "")
+        names, leaves = _names(self.template, ""), _flat(self.template, self.template)
         self.leaves = [_Leaf.of(*pair) for pair in zip(names, leaves, strict=True)]
         self.grows = deployment.learner.grows
         self.n_classes = deployment.source.n_classes

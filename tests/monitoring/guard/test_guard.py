@@ -210,9 +210,8 @@ def test_a_file_with_a_strange_guard_is_refused(tmp_path) -> None:
     from priorshift.saving.saved import _decode_guard
     from priorshift.saving.values import Parts
 
-    manifest = {"guard": {"object": "prior/bbse", "fields": {}}, "guard_state": None}
     with pytest.raises(FileFormatError, match="guard"):
-        _decode_guard(manifest, Parts(), None)
+        _decode_guard({"object": "prior/bbse", "fields": {}}, Parts())
 
 
 def test_tiny_hold_outs_are_no_trouble() -> None:
