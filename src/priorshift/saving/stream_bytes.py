@@ -59,9 +59,13 @@ another copy of it
     form = _form(deployment)
     numbers: list[int] = []
     data: list[bytes] = []
-    values = _flat(form.template, (stream.state, stream.guard))
-    for leaf, value in zip(form.leaves, values, strict=True):
-        leaf.write(value, numbers, data, form.grows)
+    for leaf, value in zip(form.leaves, form.flat(stream), strict=True):
+        # Almost all leaves are arrays as they were at the start: then nothing is to be worked out.
+        if leaf.is_plain(value):
+            numbers.extend(leaf.plain)
+            data.append(_padded(value.tobytes()))
+        else:
+            leaf.write(value, numbers, data, form.grows)
     for record in stream.memory:
         key = json.dumps(record.key).encode()
         numbers.extend([len(key), record.round])
@@ -112,17 +116,28 @@ class _Leaf(NamedTuple):
     dtype: Any = None
     shape: tuple[int, ...] = ()
     width: int = 0
+    plain: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, where: str, fresh: Any) -> _Leaf:
         if isinstance(fresh, np.ndarray | np.generic):
             width = fresh.nbytes + -fresh.nbytes % 8
-            return cls(where, _ARRAY, type(fresh), fresh.dtype, fresh.shape, width)
+            plain = (-1, *fresh.shape)
+            return cls(where, _ARRAY, type(fresh), fresh.dtype, fresh.shape, width, plain)
         if isinstance(fresh, int):
             return cls(where, _WHOLE, type(fresh))
         if isinstance(fresh, float):
             return cls(where, _REAL, float)
         raise InputError(f"{where} is a {type(fresh).__name__}: {_LEAVES}")
+
+    def is_plain(self, value: Any) -> bool:
+        """Whether a value is an array like that of a fresh state."""
+        return (
+            type(value) is np.ndarray
+            and value.shape == self.shape
+            and value.dtype == self.dtype
+            and value.flags.c_contiguous
+        )
 
     def write(self, value: Any, numbers: list[int], data: list[bytes], grows: bool) -> None:
         if self.code == _ARRAY:
@@ -178,17 +193,15 @@ _TABLE, _LABELS = (_Leaf.of("memory", np.empty(s, d)) for s, d in (((0, 0), floa
 _RECORD = (_TABLE, _TABLE, _LABELS, _LABELS, _TABLE)  # the arrays of Remembered
 
 
-def _flat(template: Any, value: Any) -> list[Any]:
-    """The leaves of a value that is made like the template."""
-    if isinstance(template, tuple) and type(value) is type(template):
-        return [leaf for part in zip(template, value, strict=True) for leaf in _flat(*part)]
-    if isinstance(template, tuple) or (template is None and value is not None):
-        found, needed = type(value).__name__, type(template).__name__
-        raise InputError(
-            f"the stream has {found} in the place of {needed}: it is of another learner, or has "
-            "another guard"
-        )
-    return [] if template is None else [value]
+def _flat(value: Any) -> list[Any]:
+    """The leaves of nested tuples."""
+    found: list[Any] = []
+    for part in value:
+        if isinstance(part, tuple):
+            found += _flat(part)
+        elif part is not None:
+            found.append(part)
+    return found
 
 
 def _names(template: Any, where: str) -> list[str]:
@@ -218,7 +231,7 @@ class _Form:
     def __init__(self, deployment: Deployment) -> None:
         fresh = deployment.start()
         self.template = (fresh.state, fresh.guard)
-        names, leaves = _names(self.template, ""), _flat(self.template, self.template)
+        names, leaves = _names(self.template, ""), _flat(self.template)
         self.leaves = [_Leaf.of(*pair) for pair in zip(names, leaves, strict=True)]
         self.grows = deployment.learner.grows
         self.n_classes = deployment.source.n_classes
@@ -231,6 +244,19 @@ class _Form:
             found.update(f"{name} {array.dtype.str} {array.shape}".encode())
             found.update(np.ascontiguousarray(array).tobytes())
         self.digest = found.digest()
+
+    def flat(self, stream: Stream) -> list[Any]:
+        """The leaves of a stream of this form; another is refused."""
+        for own, other in zip(self.template, stream[:2], strict=True):
+            if type(own) is not type(other):
+                raise InputError(
+                    f"the stream has {type(other).__name__} in the place of {type(own).__name__}: "
+                    "it is of another learner, or has another guard"
+                )
+        found = _flat(stream[:2])
+        if len(found) != len(self.leaves):
+            raise InputError(f"the stream's state is not made like a fresh one: {_LEAVES}")
+        return found
 
 
 def _without_modules(encoded: Any) -> Any:
@@ -275,12 +301,11 @@ class _Reader:
 
     def array(self, leaf: _Leaf, grows: bool = False, free: bool = False) -> AnyArray:
         """An array of the leaf's shape; ``free`` ones may have any, growing ones more rows."""
-        rank = len(leaf.shape)
-        order, shape = self._numbers[self._next], self._numbers[self._next + 1 :][:rank]
-        self._next += 1 + rank
-        if order >= 0 or shape != leaf.shape:
-            return self._odd_array(leaf, order, shape, grows, free)
-        found: AnyArray = np.ndarray(shape, leaf.dtype, self._data, self._place)
+        form = self._numbers[self._next : self._next + 1 + len(leaf.shape)]
+        self._next += len(form)
+        if form != leaf.plain:
+            return self._odd_array(leaf, form[0], form[1:], grows, free)
+        found: AnyArray = np.ndarray(leaf.shape, leaf.dtype, self._data, self._place)
         self._place += leaf.width
         return found
 
