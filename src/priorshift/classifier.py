@@ -17,7 +17,6 @@ from priorshift._validation import check_integer, is_frame
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning, SourceError
 from priorshift.known_labels import known_classes
 from priorshift.learners import Learner, as_learner
-from priorshift.learners.settings import round_cost
 from priorshift.learners.trackers.late import Remembered, check_key, find, merged, remembered_batch
 from priorshift.monitoring.guard import Guard, GuardReport, as_guard, check_on_alarm
 from priorshift.risk.sketches.named import from_setting, sketch_setting
@@ -256,7 +255,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """Learn from a batch that has been read."""
         if any(record.key == key for record in self.memory_):
             raise InputError(f"batch_id={key!r} names a batch that is remembered: give another")
-        with threads_for(round_cost(self.source_, self.state_, self.learner_)):
+        with threads_for(self.learner_.cost(self.source_, self.state_)):
             state = self.learner_.adapt(self.source_, self.state_, batch)
         memory = self.memory_
         if key is not None and self.label_memory:

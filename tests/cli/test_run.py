@@ -96,7 +96,7 @@ def test_hints_are_records_of_their_own_and_protocol_reaches_the_learner(call):
         ["run", "--learner", "atlas-ada", "--protocol", "predict-first", "--hint", "win"]
     )
     _, jobs = make_plan(options)
-    assert {(job.learner.order, job.protocol, job.learner.hint) for job in jobs} == {
+    assert {(job.learner.order, job.protocol, job.learner.hint.name) for job in jobs} == {
         ("predict-first", "predict-first", "win")
     }
 
@@ -109,7 +109,7 @@ def test_settings_reach_the_learners_and_shifts():
     assert by_label["squ ftfwh"].learner.window == 7
     assert by_label["squ ftfwh"].learner.horizon == 77
     assert by_label["squ ftfwh"].learner.preset == "theory"
-    assert by_label["squ atlas-ada peri"].learner.hint_object.period == 10
+    assert by_label["squ atlas-ada peri"].learner.hint.period == 10
     assert by_label["squ ftfwh"].shift.period == 10
     assert by_label["ber ftfwh"].shift.probability == 0.5
     assert bench.mu1.tolist() == [0, 1, 0]
