@@ -210,7 +210,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _look_at_scales(self, source: Any, learner: Any) -> None:
         """Say so when gradient steps would be taken on features of very different size."""
-        if not hasattr(learner, "model"):
+        if not learner.has_model:
             return
         spread = source.risk.XT.std(axis=1)
         spread = spread[spread > 0]

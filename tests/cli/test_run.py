@@ -107,7 +107,7 @@ def test_settings_reach_the_learners_and_shifts():
     bench, jobs = make_plan(build_parser().parse_args(words.split()))
     by_label = {job.label: job for job in jobs}
     assert by_label["squ ftfwh"].learner.window == 7
-    assert by_label["squ ftfwh"].learner.horizon == 77
+    assert by_label["squ atlas-ada peri"].learner.horizon == 77
     assert by_label["squ ftfwh"].learner.preset == "theory"
     assert by_label["squ atlas-ada peri"].learner.hint.period == 10
     assert by_label["squ ftfwh"].shift.period == 10
@@ -206,7 +206,8 @@ def test_a_sketch_reaches_the_learners_that_read_the_offline_set(call):
     words = (*SHORT, "--learner", "fth,rogd,uogd,atlas", "--shift", "squ")
     options = build_parser().parse_args([*map(str, words), "--sketch", "blocks:300"])
     _, jobs = make_plan(options)
-    assert [job.learner.sketch for job in jobs] == [None, None, Blocks(300), Blocks(300)]
+    sketches = [getattr(job.learner, "sketch", None) for job in jobs]
+    assert sketches == [None, None, Blocks(300), Blocks(300)]
     answer = call(*words, "--sketch", "blocks:0300", "--json", "-")
     assert [record["sketch"] for record in answer.records] == [
         None,
