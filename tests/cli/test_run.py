@@ -108,7 +108,7 @@ def test_settings_reach_the_learners_and_shifts():
     by_label = {job.label: job for job in jobs}
     assert by_label["squ ftfwh"].learner.window == 7
     assert by_label["squ atlas-ada peri"].learner.horizon == 77
-    assert by_label["squ ftfwh"].learner.preset == "theory"
+    assert by_label["squ atlas-ada peri"].learner.preset == "theory"
     assert by_label["squ atlas-ada peri"].learner.hint.period == 10
     assert by_label["squ ftfwh"].shift.period == 10
     assert by_label["ber ftfwh"].shift.probability == 0.5
