@@ -1,4 +1,4 @@
-"""The implicit step, sketches of the offline set, the evaluation loop and sweeps, as ratios."""
+"""The implicit step, sketches of the held-out set, the evaluation loop and sweeps, as ratios."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from benchmarks.timing import Ratio, compare
 from priorshift.datasets import load_dataset
 from priorshift.datasets.offline import offline_stage
 from priorshift.learners import ATLAS, UOGD, AtlasAda
-from priorshift.learners.linear.walk import can_walk, walk
 from priorshift.risk import Blocks, ImplicitSolver
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
@@ -26,7 +25,7 @@ from priorshift.source import Batch, Source
 _POOL = tuple(0.025 * 2.0**i for i in range(12))
 
 
-def synthetic(rounds: int = 64, rows: int = 10_000) -> tuple[Source, list[Batch], Batch]:
+def synthetic(rounds: int = 64, rows: int = 10_000) -> tuple[Source, list[Batch]]:
     """The paper's synthetic problem under the shift squ: its source, and batches of 100."""
     data = load_dataset("synthetic")
     assert isinstance(data.world, GaussianWorld)
@@ -37,11 +36,11 @@ def synthetic(rounds: int = 64, rows: int = 10_000) -> tuple[Source, list[Batch]
     pieces = [whole.rows(slice(100 * i, 100 * i + 100)) for i in range(chunk.rounds)]
     if rows != 10_000:
         source = _larger(source, rows)
-    return source, pieces, whole
+    return source, pieces
 
 
 def _larger(source: Source, rows: int) -> Source:
-    """The same source with its offline set repeated and jittered to ``rows``."""
+    """The same source with its held-out set repeated and jittered to ``rows``."""
     from dataclasses import replace
 
     from priorshift.risk import RiskData
@@ -69,20 +68,9 @@ def player(learner: Any, source: Source, batches: list[Batch]) -> Callable[[], o
     return play
 
 
-def walker(
-    learner: Any, source: Source, batch: Batch, rounds: int, batches: list[Batch]
-) -> Callable[[], object]:
-    """Many rounds in the compiled loop where it is there; each call is all of them."""
-    state = learner.start(source)
-    if not can_walk(learner, source, state):
-        play = player(learner, source, batches)
-        return lambda: [play() for _ in range(rounds)]
-    return lambda: walk(learner, source, state, batch, rounds, False)
-
-
 def implicit_figures(seconds: float) -> Iterator[Figure]:
     """ATLAS-ADA against ATLAS of the same pool; what its implicit step takes and leaves."""
-    source, batches, _ = synthetic()
+    source, batches = synthetic()
     play = player(AtlasAda(steps=_POOL, hint="okm"), source, batches)
     result = compare(play, player(ATLAS(steps=_POOL), source, batches), seconds)
     solver = _Counting()
@@ -118,33 +106,24 @@ class _Counting(ImplicitSolver):
 
 def sketch_figures(seconds: float) -> Iterator[Figure]:
     """Rounds on fresh blocks against rounds on the whole set, and on a set of a million rows."""
-    source, batches, whole = synthetic()
-    rounds = len(batches)
+    source, batches = synthetic()
     kinds: dict[str, Callable[[Any], Any]] = {
         "UOGD": lambda sketch: UOGD(sketch=sketch),
         "ATLAS": lambda sketch: ATLAS(sketch=sketch),
+        "ATLAS-ADA": lambda sketch: AtlasAda(steps=_POOL, sketch=sketch),
     }
     for name, kind in kinds.items():
-        yardstick = walker(kind(None), source, whole, rounds, batches)
+        yardstick = player(kind(None), source, batches)
         for size, target in ((1000, 0.2), (300, 0.1)):
-            subject = walker(kind(Blocks(size)), source, whole, rounds, batches)
-            result = _each(compare(subject, yardstick, seconds), rounds)
+            subject = player(kind(Blocks(size)), source, batches)
+            result = compare(subject, yardstick, seconds)
             yield Figure(f"{name} round, blocks of {size}", "with all 10,000 rows", target, result)
-    yardstick = player(AtlasAda(steps=_POOL), source, batches)
-    for size, target in ((1000, 0.2), (300, 0.1)):
-        subject = player(AtlasAda(steps=_POOL, sketch=Blocks(size)), source, batches)
-        result = compare(subject, yardstick, seconds)
-        yield Figure(f"ATLAS-ADA round, blocks of {size}", "with all 10,000 rows", target, result)
-    large, _, _ = synthetic(rows=1_000_000)
-    sketch = Blocks(1000)
-    subject = walker(ATLAS(sketch=sketch), large, whole, rounds, batches)
-    yardstick = walker(ATLAS(sketch=sketch), source, whole, rounds, batches)
-    result = _each(compare(subject, yardstick, seconds), rounds)
+    large, _ = synthetic(rows=1_000_000)
+    learner = ATLAS(sketch=Blocks(1000))
+    for t in range(1_000_000 // 1000):  # blocks are cut when their round first comes
+        learner.risk_data(large, t)
+    result = compare(player(learner, large, batches), player(learner, source, batches), seconds)
     yield Figure("ATLAS, blocks of 1000 of 10^6 rows", "of 10^4 rows", 1.1, result)
-
-
-def _each(result: Ratio, rounds: int) -> Ratio:
-    return Ratio(result.subject / rounds, result.yardstick / rounds, result.ratio)
 
 
 def loop_figure(seconds: float) -> Figure:

@@ -238,7 +238,7 @@ def test_evaluation_has_f0s_own_errors_and_the_calibrated_floor(blobs, pair):
 
 
 def test_on_the_command_line_each_learner_has_its_own(monkeypatch):
-    monkeypatch.setitem(LEARNERS, "tracker", Tracker)
+    monkeypatch.setitem(LEARNERS._things, "tracker", Tracker)
     parse = build_parser().parse_args
     base = ["run", "--data", "digits", "--shift", "lin", "--learner"]
     bench, jobs = make_plan(parse([*base, "fth,tracker"]))

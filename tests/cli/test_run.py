@@ -96,7 +96,7 @@ def test_hints_are_records_of_their_own_and_protocol_reaches_the_learner(call):
         ["run", "--learner", "atlas-ada", "--protocol", "predict-first", "--hint", "win"]
     )
     _, jobs = make_plan(options)
-    assert {(job.learner.order, job.protocol, job.learner.hint) for job in jobs} == {
+    assert {(job.learner.order, job.protocol, job.learner.hint.name) for job in jobs} == {
         ("predict-first", "predict-first", "win")
     }
 
@@ -107,9 +107,9 @@ def test_settings_reach_the_learners_and_shifts():
     bench, jobs = make_plan(build_parser().parse_args(words.split()))
     by_label = {job.label: job for job in jobs}
     assert by_label["squ ftfwh"].learner.window == 7
-    assert by_label["squ ftfwh"].learner.horizon == 77
-    assert by_label["squ ftfwh"].learner.preset == "theory"
-    assert by_label["squ atlas-ada peri"].learner.hint_object.period == 10
+    assert by_label["squ atlas-ada peri"].learner.horizon == 77
+    assert by_label["squ atlas-ada peri"].learner.preset == "theory"
+    assert by_label["squ atlas-ada peri"].learner.hint.period == 10
     assert by_label["squ ftfwh"].shift.period == 10
     assert by_label["ber ftfwh"].shift.probability == 0.5
     assert bench.mu1.tolist() == [0, 1, 0]
@@ -206,7 +206,8 @@ def test_a_sketch_reaches_the_learners_that_read_the_offline_set(call):
     words = (*SHORT, "--learner", "fth,rogd,uogd,atlas", "--shift", "squ")
     options = build_parser().parse_args([*map(str, words), "--sketch", "blocks:300"])
     _, jobs = make_plan(options)
-    assert [job.learner.sketch for job in jobs] == [None, None, Blocks(300), Blocks(300)]
+    sketches = [getattr(job.learner, "sketch", None) for job in jobs]
+    assert sketches == [None, None, Blocks(300), Blocks(300)]
     answer = call(*words, "--sketch", "blocks:0300", "--json", "-")
     assert [record["sketch"] for record in answer.records] == [
         None,

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,11 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from priorshift._numerics import reweight
-from priorshift.errors import InputError, PriorshiftError
-from priorshift.learners import ATLAS, FTFWH, FTH, LEARNERS, ROGD, UOGD, AtlasAda, as_learner
+from priorshift.errors import InputError, InputTypeError, PriorshiftError
+from priorshift.learners import ATLAS, FIX, FTFWH, FTH, LEARNERS, ROGD, UOGD, AtlasAda, as_learner
 from priorshift.learners.linear.ensemble import hedge_weights, linear_proba
-from priorshift.learners.settings import Settings
-from priorshift.priors import BBSE, project_simplex
+from priorshift.learners.linear.hints import Window
+from priorshift.learners.settings import LinearSettings, PriorSettings, StepSettings
+from priorshift.priors import BBSE, RLLS, project_simplex
+from priorshift.risk import Blocks, ImplicitSolver  # noqa: F401 (for eval)
 
 LOSSES = arrays(np.float64, (25, 4), elements=st.floats(-3, 3))
 HINTS = arrays(np.float64, (25, 4), elements=st.floats(-3, 3))
@@ -117,9 +122,9 @@ def test_which_form_is_used_where():
         assert kind(preset="paper").form == "clipped"
         assert kind(preset="theory").form == "raw"
         assert kind(preset="paper", prior_form="simplex").form == "simplex"
-    for kind in (FTH, FTFWH, ROGD):
-        assert kind(preset="paper").form == "raw"
-        assert kind(preset="theory").form == "raw"
+    for learner in (FTH(), FTFWH(), ROGD(preset="paper"), ROGD(preset="theory")):
+        assert learner.form == "raw"
+    assert FTH(prior_form="simplex").form == "simplex"
 
 
 def test_an_estimator_by_name_or_object(source, batches):
@@ -133,37 +138,65 @@ def test_an_estimator_by_name_or_object(source, batches):
 NAN, INF = float("nan"), float("inf")
 
 
-SHARING = [kind for kind in LEARNERS.values() if issubclass(kind, Settings)]
+LINEAR = (UOGD, ATLAS, AtlasAda)
 
 
 @pytest.mark.parametrize(
-    "setting",
+    ("sharing", "setting"),
     [
-        {"preset": "papers"},
-        {"preset": None},
-        {"prior_form": "round"},
-        {"horizon": 0},
-        {"horizon": -5},
-        {"horizon": "many"},
-        {"gradient_bound": 0.0},
-        {"gradient_bound": -1.0},
-        {"gradient_bound": NAN},
-        {"estimator": "em"},
-        {"colour": "red"},
+        (StepSettings, {"preset": "papers"}),
+        (StepSettings, {"preset": None}),
+        (PriorSettings, {"prior_form": "round"}),
+        (StepSettings, {"horizon": 0}),
+        (StepSettings, {"horizon": -5}),
+        (StepSettings, {"horizon": "many"}),
+        (StepSettings, {"gradient_bound": 0.0}),
+        (StepSettings, {"gradient_bound": -1.0}),
+        (StepSettings, {"gradient_bound": NAN}),
+        (PriorSettings, {"estimator": "em"}),
+        (PriorSettings, {"colour": "red"}),
         # Without a refusal these end in weights that are NaN, or in a learner that never moves.
-        {"horizon": NAN},
-        {"horizon": INF},
-        {"gradient_bound": INF},
+        (StepSettings, {"horizon": NAN}),
+        (StepSettings, {"horizon": INF}),
+        (StepSettings, {"gradient_bound": INF}),
         # And these in an AttributeError at the first batch.
-        {"estimator": 3},
-        {"estimator": None},
+        (PriorSettings, {"estimator": 3}),
+        (PriorSettings, {"estimator": None}),
+        (LinearSettings, {"sketch": 1000}),
+        (LinearSettings, {"sketch": "blocks-1000"}),
     ],
     ids=str,
 )
-def test_shared_settings_are_checked(setting):
-    for kind in SHARING:
+def test_shared_settings_are_checked(sharing, setting):
+    kinds = [kind for kind in LEARNERS.values() if issubclass(kind, sharing)]
+    assert set(LINEAR) <= set(kinds)
+    for kind in kinds:
         with pytest.raises((ValueError, TypeError)):
             kind(**setting)
+
+
+def test_settings_that_a_learner_does_not_use_are_refused():
+    unused = [
+        *((kind, setting) for kind in (FTH, FTFWH) for setting in ("preset", "horizon", "sketch")),
+        *((kind, "gradient_bound") for kind in (FTH, FTFWH)),
+        (ROGD, "sketch"),
+        *((FIX, setting) for setting in ("estimator", "preset", "horizon")),
+    ]
+    for kind, setting in unused:
+        with pytest.raises(TypeError, match=setting):
+            kind(**{setting: None})
+        assert as_learner(kind.name, **{setting: "blocks:20"}) == kind()  # one set serves many
+
+
+def test_names_become_objects_once():
+    learner = AtlasAda(hint="win", estimator="rlls", sketch="blocks:50")
+    assert learner.hint == Window()
+    assert learner.estimator == RLLS()
+    assert learner.sketch == Blocks(50)
+    assert learner == AtlasAda(hint=Window(), estimator=RLLS(), sketch=Blocks(50))
+    assert replace(learner, horizon=5).hint is learner.hint
+    assert eval(repr(learner), globals()) == learner
+    assert UOGD().sketch is None
 
 
 @pytest.mark.parametrize(
@@ -243,5 +276,14 @@ def test_learners_by_name():
     with pytest.raises(InputError, match="oracle"):
         as_learner("oracle")
     for wrong in (3, None, UOGD, object()):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match=r"derived from priorshift\.Learner"):
             as_learner(wrong)
+
+
+def test_what_only_looks_like_a_learner_is_refused():
+    """One that lacks the base class would lack ``cost``, ``weights`` and the like."""
+    own = SimpleNamespace(
+        **{step: None for step in ("start", "predict_proba", "adapt", "prior")}, name="own"
+    )
+    with pytest.raises(InputTypeError, match=r"derived from priorshift\.Learner"):
+        as_learner(own)

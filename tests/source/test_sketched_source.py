@@ -17,7 +17,6 @@ from checks import state_bytes
 from priorshift import LabelShiftClassifier, load
 from priorshift.errors import InputError, InputTypeError, SourceError
 from priorshift.learners import ATLAS, LEARNERS, UOGD, AtlasAda
-from priorshift.learners.settings import round_cost
 from priorshift.risk import Blocks, Coreset, Herding
 from priorshift.saving import Saved, load_parts, save_parts
 from priorshift.source import build_source
@@ -97,7 +96,7 @@ def test_a_learner_with_a_sketch_and_a_sketched_source_agree(whole, kind, sketch
 def test_saving_keeps_every_bit(learner: str, name: str, tmp_path: Path) -> None:
     source = build_source(MODEL, *HOLD, sketch=name)
     recipe = LEARNERS[learner]()
-    if name.startswith("blocks") and hasattr(recipe, "model"):
+    if name.startswith("blocks") and recipe.has_model:
         recipe = LEARNERS[learner](sketch=name)
     state = recipe.start(source)
     for X in BATCHES[:3]:
@@ -182,10 +181,9 @@ def test_names_and_objects_are_the_same_recipe(whole):
 
 def test_threads_are_chosen_by_what_a_round_reads(whole):
     state = ATLAS().start(whole)
-    full = round_cost(whole, state, ATLAS())
-    assert round_cost(whole, state) == full
-    assert round_cost(whole, state, ATLAS(sketch="blocks:150")) * 20 == full
-    assert round_cost(whole.sketched("coreset:150"), state, ATLAS()) * 20 == full
+    full = ATLAS().cost(whole, state)
+    assert ATLAS(sketch="blocks:150").cost(whole, state) * 20 == full
+    assert ATLAS().cost(whole.sketched("coreset:150"), state) * 20 == full
 
 
 class Untouchable(np.ndarray):

@@ -1,15 +1,14 @@
-"""The learners: one file each, all with the same three steps."""
+"""The learners: recipes that connect a source with the state of a stream."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from typing import Any
 
+from priorshift._registry import Registry
 from priorshift.errors import InputError, InputTypeError
 from priorshift.learners.base import Learner
-from priorshift.learners.baselines.fix import FIX
-from priorshift.learners.baselines.history import FTFWH, FTH
-from priorshift.learners.baselines.rogd import ROGD
+from priorshift.learners.baselines import FIX, FTFWH, FTH, ROGD
 from priorshift.learners.linear.atlas import ATLAS
 from priorshift.learners.linear.atlas_ada import AtlasAda
 from priorshift.learners.linear.uogd import UOGD
@@ -41,13 +40,25 @@ __all__ = [
     "as_learner",
 ]
 
-LEARNERS: dict[str, Any] = {
-    learner.name: learner
-    for learner in (
-        *(FIX, FTH, FTFWH, ROGD, UOGD, ATLAS, AtlasAda),
-        *(Auto, EM, Regimes, Tracker, FLHFTL, WindowHedge, WaveletRestart),
-    )
-}
+# One line names a learner for Python, the command line and saved files.
+LEARNERS: Registry[Any] = Registry(
+    "learner",
+    FIX,
+    FTH,
+    FTFWH,
+    ROGD,
+    UOGD,
+    ATLAS,
+    AtlasAda,
+    Auto,
+    EM,
+    Regimes,
+    Tracker,
+    FLHFTL,
+    WindowHedge,
+    WaveletRestart,
+    otherwise="a learner object",
+)
 
 
 def as_learner(learner: str | Learner, **settings: Any) -> Learner:
@@ -67,23 +78,20 @@ def as_learner(learner: str | Learner, **settings: Any) -> Learner:
 or pass a learner object
     """
     if isinstance(learner, str):
-        if learner not in LEARNERS:
-            known = ", ".join(map(repr, LEARNERS))
-            raise InputError(
-                f"no learner is called {learner!r}; choose one of {known}, or pass a learner object"
-            )
-        everywhere = {field.name for kind in LEARNERS.values() for field in fields(kind)}
+        kind = LEARNERS[learner]
+        everywhere = {field.name for each in LEARNERS.values() for field in fields(each)}
         strange = sorted(set(settings) - everywhere)
         if strange:
             raise InputError(
                 f"no learner has a setting {strange[0]!r}; there are {sorted(everywhere)}"
             )
-        kind = LEARNERS[learner]
-        names = {field.name for field in fields(kind)}
-        return kind(**{k: v for k, v in settings.items() if k in names and v is not None})  # type: ignore[no-any-return]
-    if isinstance(learner, type) or not all(
-        hasattr(learner, step) for step in ("start", "predict_proba", "adapt", "prior")
-    ):
-        kind = learner.__name__ if isinstance(learner, type) else type(learner).__name__
-        raise InputTypeError(f"learner is {kind}: pass a name, or a learner object such as ATLAS()")
+        own = {field.name for field in fields(kind)}
+        found: Learner = kind(**{k: v for k, v in settings.items() if k in own and v is not None})
+        return found
+    if not isinstance(learner, Learner):
+        name = learner.__name__ if isinstance(learner, type) else type(learner).__name__
+        raise InputTypeError(
+            f"learner is {name}: pass a name, or a learner object such as ATLAS(); a learner of "
+            "your own is derived from priorshift.Learner"
+        )
     return learner

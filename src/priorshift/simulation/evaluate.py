@@ -13,8 +13,6 @@ from priorshift._numerics import row_argmax
 from priorshift._threads import threads_for
 from priorshift.errors import InputError
 from priorshift.learners import Learner
-from priorshift.learners.linear.walk import can_walk, walk
-from priorshift.learners.settings import round_cost
 from priorshift.risk import RiskData, class_risks
 from priorshift.simulation.recorded import RecordedStream
 from priorshift.simulation.shifts import total_variation
@@ -35,14 +33,14 @@ class Result:
     ----------
     errors, fix_errors, oracle_errors : (T,) arrays
         Share of wrong predictions of the learner, of f0, and of the clairvoyant that knows the
-        round's class mix (with the true densities where the world has them, else with f0).
+        round's class prior (with the true densities where the data have them, else with f0).
     calibrated_oracle_errors : (T,) array
         The same of what learners read, f0 calibrated by the source (f0 itself where the source has
-        no calibration), with the round's class mix: the floor for learners that reweight it.
+        no calibration), with the round's class prior: the floor for learners that reweight it.
     prior_errors : (T,) array
-        L1 distance of the learner's class mix from the true one, at prediction time.
+        L1 distance of the learner's class prior from the true one, at prediction time.
     priors : (T, K) array
-        The learner's class mix at prediction time.
+        The learner's class prior at prediction time.
     weights : (T, N) array or None
         Meta weights, for learners that have them.
     risks : (T,) array or None
@@ -98,7 +96,7 @@ class Result:
 
     @property
     def calibrated_oracle_error(self) -> float:
-        """Average error in percent of f0, calibrated by the source, with the true class mix."""
+        """Average error in percent of f0, calibrated by the source, with the true class prior."""
         return float(100 * self.calibrated_oracle_errors.mean())
 
     @property
@@ -134,8 +132,8 @@ def evaluate(
     Parameters
     ----------
     stream : Stream or RecordedStream
-        Of a recorded stream nobody knows the true class mix: the mix of the labels around each
-        round stands for it.
+        Of a recorded stream nobody knows the true class prior: the shares of the labels around each
+        round stand for it.
     protocol : {"predict-first", "adapt-first"}, optional
         Whether S_t is predicted before or after it is learned from; by default the learner's own.
     track_weights : bool
@@ -164,19 +162,19 @@ def evaluate(
     state = learner.start(source)
     tracks = _tracks(learner, source, state, stream, track_weights, risk)
     fix_errors, oracle_errors, floor_errors = np.empty((3, len(stream)))
-    with threads_for(round_cost(source, state, learner)):
+    with threads_for(learner.cost(source, state)):
         for chunk in stream.chunks():
             batch = source.read(chunk.X)
             rows = slice(chunk.first, chunk.first + chunk.rounds)
             fix_errors[rows] = _per_round(row_argmax(batch.f0_proba) != chunk.y, chunk)
             oracle = _oracle(source, stream, chunk, batch.f0_proba)
             oracle_errors[rows] = _per_round(oracle != chunk.y, chunk)
-            floor = _with_true_mix(source, stream, chunk, batch.proba)
+            floor = _with_true_prior(source, stream, chunk, batch.proba)
             floor_errors[rows] = _per_round(floor != chunk.y, chunk)
-            state = _walk(learner, source, state, chunk, batch, protocol, tracks, risk)
+            state = _play(learner, source, state, chunk, batch, protocol, tracks, risk)
             if progress is not None:
                 progress(chunk.first + chunk.rounds)
-    hinted = hasattr(state, "hint_mix")
+    hinted = learner.hint_gap(state, state) is not None
     return Result(
         learner=learner.name,
         protocol=protocol,
@@ -196,29 +194,29 @@ def evaluate(
 
 
 def _tracks(
-    learner: Any,
+    learner: Learner,
     source: Source,
     state: Any,
     stream: AnyStream,
-    weights: bool,
+    track_weights: bool,
     risk: RiskData | None,
 ) -> _Tracks:
     rounds = len(stream)
-    if weights and not hasattr(learner, "weights"):
+    weights = learner.weights(source, state) if track_weights else None
+    if track_weights and weights is None:
         raise InputError(f"{learner.name} has no meta weights to track")
-    if risk is not None and not hasattr(learner, "model"):
+    if risk is not None and not learner.has_model:
         raise InputError(f"{learner.name} has no linear model whose risk could be measured")
-    number = len(learner.weights(source, state)) if weights else 0
     return _Tracks(
         errors=np.empty(rounds),
         priors=np.empty((rounds, source.n_classes)),
-        weights=np.empty((rounds, number)) if weights else None,
+        weights=None if weights is None else np.empty((rounds, len(weights))),
         risks=np.empty(rounds) if risk is not None else None,
     )
 
 
-def _walk(
-    learner: Any,
+def _play(
+    learner: Learner,
     source: Source,
     state: Any,
     chunk: Chunk,
@@ -229,42 +227,32 @@ def _walk(
 ) -> Any:
     """Go through the rounds of a chunk; only the learner's own steps are on the clock."""
     size = len(chunk.y) // chunk.rounds
-    if tracks.weights is None and risk is None and can_walk(learner, source, state):
-        began = time.perf_counter()
-        walked = walk(learner, source, state, batch, chunk.rounds, protocol == "adapt-first")
-        tracks.seconds += time.perf_counter() - began
-        rounds = slice(chunk.first, chunk.first + chunk.rounds)
-        tracks.priors[rounds] = walked.priors
-        tracks.errors[rounds] = _per_round(walked.labels != chunk.y, chunk)
-        return walked.state
+    probas = np.empty((len(chunk.y), source.n_classes))
+    clock, seconds = time.perf_counter, 0.0
     for i in range(chunk.rounds):
         rows = slice(i * size, (i + 1) * size)
-        t = chunk.first + i
         piece = batch.rows(rows)
-        before = state
-        began = time.perf_counter()
+        before, began = state, clock()
         if protocol == "adapt-first":
-            state = learner.adapt(source, state, piece)
-            proba = learner.predict_proba(source, state, piece)
-            tracks.seconds += time.perf_counter() - began
-            _note(learner, source, state, chunk.priors[i], t, tracks, risk)
+            state, proba = learner.adapt_predict(source, before, piece)
         else:
-            proba = learner.predict_proba(source, state, piece)
-            tracks.seconds += time.perf_counter() - began
-            _note(learner, source, state, chunk.priors[i], t, tracks, risk)
-            began = time.perf_counter()
-            state = learner.adapt(source, state, piece)
-            tracks.seconds += time.perf_counter() - began
-        tracks.errors[t] = np.count_nonzero(proba.argmax(axis=1) != chunk.y[rows]) / size
-        if hasattr(state, "hint_mix"):
-            # A forecast was made before the batch, the paper's own hints after it.
-            hint = before.hint_mix if learner.order == "predict-first" else state.hint_mix
-            tracks.gaps += float(((hint - state.mix) ** 2).sum())
+            proba = learner.predict_proba(source, before, piece)
+            state = learner.adapt(source, before, piece)
+        seconds += clock() - began
+        probas[rows] = proba
+        used = state if protocol == "adapt-first" else before
+        _note(learner, source, used, chunk.priors[i], chunk.first + i, tracks, risk)
+        gap = learner.hint_gap(before, state)
+        if gap is not None:
+            tracks.gaps += gap
+    rounds = slice(chunk.first, chunk.first + chunk.rounds)
+    tracks.errors[rounds] = _per_round(row_argmax(probas) != chunk.y, chunk)
+    tracks.seconds += seconds
     return state
 
 
 def _note(
-    learner: Any,
+    learner: Learner,
     source: Source,
     state: Any,
     truth: FloatArray,
@@ -274,15 +262,17 @@ def _note(
 ) -> None:
     """Write down what the learner believes at the time of its prediction."""
     tracks.priors[t] = learner.prior(source, state)
-    if tracks.weights is not None:
-        weights = learner.weights(source, state)
-        if len(weights) > tracks.weights.shape[1]:  # a pool without a horizon has grown
-            room = np.full((len(tracks.weights), len(weights) - tracks.weights.shape[1]), np.nan)
-            tracks.weights = np.concatenate([tracks.weights, room], axis=1)
+    weights = None if tracks.weights is None else learner.weights(source, state)
+    if tracks.weights is not None and weights is not None:
+        more = len(weights) - tracks.weights.shape[1]
+        if more > 0:  # a pool without a horizon has grown
+            unknown = np.full((len(tracks.weights), more), np.nan)
+            tracks.weights = np.concatenate([tracks.weights, unknown], axis=1)
         tracks.weights[t, : len(weights)] = weights
     if tracks.risks is not None and risk is not None:
-        W = learner.model(source, state)[None]
-        tracks.risks[t] = float(class_risks(risk, source.loss, W)[0] @ truth)
+        model = learner.model(source, state)
+        if model is not None:
+            tracks.risks[t] = float(class_risks(risk, source.loss, model[None])[0] @ truth)
 
 
 def _per_round(wrong: Any, chunk: Chunk) -> FloatArray:
@@ -291,20 +281,22 @@ def _per_round(wrong: Any, chunk: Chunk) -> FloatArray:
 
 
 def _oracle(source: Source, stream: AnyStream, chunk: Chunk, proba: FloatArray) -> IntArray:
-    """Predictions of the clairvoyant: true class mix, with true densities where they are known."""
+    """Predictions of the clairvoyant: true class prior, with true densities where known."""
     world = stream.world
     densities = getattr(world, "discriminants", getattr(world, "log_densities", None))
     if densities is None:
-        return _with_true_mix(source, stream, chunk, proba)
+        return _with_true_prior(source, stream, chunk, proba)
     return _best_classes(densities(chunk.X), stream, chunk)
 
 
-def _with_true_mix(source: Source, stream: AnyStream, chunk: Chunk, proba: FloatArray) -> IntArray:
-    """Predictions of class probabilities under the prior, moved to the true class mix."""
+def _with_true_prior(
+    source: Source, stream: AnyStream, chunk: Chunk, proba: FloatArray
+) -> IntArray:
+    """Predictions of class probabilities under the prior, moved to the true class prior."""
     ratios = np.repeat(chunk.priors / source.prior, stream.batch_size, axis=0)
     ratios *= proba
     best = row_argmax(ratios)
-    # Where f0 gives no possible class any chance, the class mix alone decides.
+    # Where f0 gives no possible class any chance, the class prior alone decides.
     blind = ratios[np.arange(len(best)), best] == 0.0
     if blind.any():
         best[blind] = np.repeat(chunk.priors, stream.batch_size, axis=0)[blind].argmax(axis=1)

@@ -60,7 +60,7 @@ def learner_of(run: StreamRun, source: Source) -> Learner:
     >>> world = World("synthetic", "synthetic")
     >>> run = StreamRun(world, "atlas-ada", "adapt-first", 100, 30, 0, shift="squ", hint="fwd")
     >>> learner_of(run, worlds.source(world)).hint
-    'fwd'
+    Forward()
     """
     hint: str | Hint | None = run.hint
     if run.period is not None:

@@ -17,7 +17,7 @@ def prepare_kernels(learners: Iterable[Learner], *, quiet: bool = False) -> None
     >>> from priorshift.learners import FIX
     >>> prepare_kernels([FIX()])
     """
-    linear = [learner for learner in learners if hasattr(learner, "model")]
+    linear = [learner for learner in learners if learner.has_model]
     if not linear or not compiled.available():
         return
     from priorshift.risk.compiled.warm import warm_up

@@ -14,7 +14,6 @@ from priorshift.experiments.processes import usable_cores
 from priorshift.experiments.running.jobs import Bench, Job, Measure, measure
 from priorshift.experiments.running.pool import Task, working
 from priorshift.experiments.running.progress import Meter, Progress
-from priorshift.learners.settings import round_cost
 
 _POLL = 0.2
 # Multiplications; below this, processes take longer to start than they save.
@@ -160,8 +159,9 @@ def _costs(bench: Bench, jobs: Sequence[Job], tasks: Sequence[Task]) -> dict[Tas
     for number, seed in tasks:
         if number not in by_job:
             with _named(jobs[number], seed):
-                state = jobs[number].learner.start(bench.source)
-            by_job[number] = bench.rounds * round_cost(bench.source, state)
+                learner = jobs[number].learner
+                state = learner.start(bench.source)
+            by_job[number] = bench.rounds * learner.cost(bench.source, state)
     return {task: by_job[task[0]] for task in tasks}
 
 

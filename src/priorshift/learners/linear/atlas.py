@@ -18,8 +18,7 @@ from priorshift.learners.linear.anytime import (
 )
 from priorshift.learners.linear.ensemble import hedge_weights, mean_model, mean_proba
 from priorshift.learners.linear.uogd import static_step
-from priorshift.learners.settings import Settings
-from priorshift.priors import project_simplex
+from priorshift.learners.settings import LinearSettings
 from priorshift.risk import gradient_step
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
@@ -63,7 +62,7 @@ class AtlasState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ATLAS(Settings):
+class ATLAS(LinearSettings):
     r"""Adapting to label shift, for an unknown amount of drift.
 
     Each base learner takes UOGD's step with its own size; Hedge weighs them by their cumulative
@@ -89,7 +88,6 @@ class ATLAS(Settings):
     steps: tuple[float, ...] | None = None
     meta_rate: float | None = None
     name: ClassVar[str] = "atlas"
-    protocol: ClassVar[str] = "predict-first"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -129,7 +127,7 @@ class ATLAS(Settings):
         return mean_proba(state.losses, rate, state.W, batch.features)
 
     def adapt(self, source: Source, state: AtlasState, batch: Batch) -> AtlasState:
-        """One gradient step of every base learner, all in one pass over the offline set."""
+        """One gradient step of every base learner, all in one pass over the held-out set."""
         mix = self.batch_prior(source, batch)
         data = self.risk_data(source, state.t)
         risks, W = gradient_step(data, source.loss, state.W, mix, state.steps, source.radius)
@@ -147,10 +145,6 @@ class ATLAS(Settings):
             losses=joined_losses(state.losses, rate, growth),
             steps=growth.steps,
         )
-
-    def prior(self, source: Source, state: AtlasState) -> FloatArray:
-        """The last batch's estimate."""
-        return project_simplex(state.mix)
 
     def weights(self, source: Source, state: AtlasState) -> FloatArray:
         """Meta weights p_t (N,) of the base learners."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from priorshift._validation import check_positive
+from priorshift._validation import check_choice, check_positive
 from priorshift.errors import InputError, InputTypeError
 from priorshift.learners.linear.anytime import (
     grown_pool,
@@ -30,7 +30,7 @@ from priorshift.learners.linear.ensemble import (
 )
 from priorshift.learners.linear.hints import Hint, as_hint
 from priorshift.learners.linear.uogd import static_step
-from priorshift.learners.settings import Settings
+from priorshift.learners.settings import LinearSettings, NamedSetting
 from priorshift.priors import project_simplex
 from priorshift.risk import ImplicitSolver, RiskValue, descend, rewritten_risk
 from priorshift.source import Batch, Source
@@ -62,7 +62,7 @@ class AtlasAdaState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AtlasAda(Settings):
+class AtlasAda(LinearSettings):
     r"""ATLAS with a hint :math:`H_t(w) = \sum_k [h_t]_k \hat R_0^k(w)` and implicit updates.
 
     .. math:: \hat w_{t,i} = \Pi_W[\hat w_{t-1,i} - \eta_i \nabla\hat R_{t-1}(w_{t-1,i})], \qquad
@@ -90,11 +90,11 @@ class AtlasAda(Settings):
 
     Examples
     --------
-    >>> AtlasAda(hint="win").hint_object
+    >>> AtlasAda(hint="win").hint
     Window(size=10)
     """
 
-    hint: str | Hint = "okm"
+    hint: NamedSetting[Hint] = NamedSetting(as_hint, "okm")  # noqa: RUF009 (a descriptor)
     order: str = "adapt-first"
     steps: tuple[float, ...] | None = None
     meta_rate: float | str | None = None
@@ -103,12 +103,8 @@ class AtlasAda(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        as_hint(self.hint)
         check_pool(self.steps)
-        if self.order not in ("adapt-first", "predict-first"):
-            raise InputError(
-                f"order is {self.order!r}: choose one of 'adapt-first', 'predict-first'"
-            )
+        check_choice("order", self.order, ("adapt-first", "predict-first"))
         rate = self.meta_rate
         if isinstance(rate, str) and rate != "self-confident":
             raise InputError(f"meta_rate is {rate!r}: give a number or 'self-confident'")
@@ -121,11 +117,6 @@ class AtlasAda(Settings):
     def protocol(self) -> str:
         """Whether a batch is predicted before or after it is learned from: the order."""
         return self.order
-
-    @property
-    def hint_object(self) -> Hint:
-        """The hint itself, where it was given by name."""
-        return as_hint(self.hint)
 
     def pool(self, source: Source, t: int = 0) -> FloatArray:
         """The step sizes that this source and these settings give, t rounds without a horizon."""
@@ -154,7 +145,6 @@ class AtlasAda(Settings):
         number = len(steps)
         W = np.repeat(source.head[None], number, axis=0)
         zeros = np.zeros(number)
-        hint = self.hint_object.start(source)
         return AtlasAdaState(
             t=0,
             centre=W,
@@ -166,7 +156,7 @@ class AtlasAda(Settings):
             gaps=0.0,
             mix=source.prior,
             hint_mix=np.zeros(source.n_classes),
-            hint=hint,
+            hint=self.hint.start(source),
             steps=steps,
         )
 
@@ -175,14 +165,13 @@ class AtlasAda(Settings):
         if self.anytime and self.steps is None and grows_at(state.t):
             state = self._grow(source, state)
         mix = self.batch_prior(source, batch)
-        hint_object = self.hint_object
-        hint = hint_object.update(source, state.hint, batch, mix)
+        hint = self.hint.update(source, state.hint, batch, mix)
         state = state._replace(t=state.t + 1, mix=mix, hint=hint)
         if self.order == "adapt-first":
-            state, risk = self._follow_hint(source, state, hint_object.prior(hint), state.t, mix)
+            state, risk = self._follow_hint(source, state, self.hint.prior(hint), state.t, mix)
             return self._descend(source, state, risk)
         state = self._descend(source, state, None)
-        return self._follow_hint(source, state, hint_object.forecast(hint), state.t + 1, None)[0]
+        return self._follow_hint(source, state, self.hint.forecast(hint), state.t + 1, None)[0]
 
     def _grow(self, source: Source, state: AtlasAdaState) -> AtlasAdaState:
         """Let base learners join that a longer stream needs."""
@@ -255,8 +244,14 @@ class AtlasAda(Settings):
         return mean_proba(state.scores, state.rate, state.W, batch.features)
 
     def prior(self, source: Source, state: AtlasAdaState) -> FloatArray:
-        """The hint's class mix where there is one, else the last batch's estimate."""
+        """The hint's class prior where there is one, else the last batch's estimate."""
         return project_simplex(state.hint_mix if state.hint_mix.any() else state.mix)
+
+    def hint_gap(self, before: AtlasAdaState, after: AtlasAdaState) -> float:
+        """Squared distance of the hint of a round from the estimate of its class prior."""
+        # A forecast was made before the batch, the paper's own hints after it.
+        hint = before.hint_mix if self.order == "predict-first" else after.hint_mix
+        return float(((hint - after.mix) ** 2).sum())
 
     def weights(self, source: Source, state: AtlasAdaState) -> FloatArray:
         """Meta weights p_t (N,) of the base learners."""

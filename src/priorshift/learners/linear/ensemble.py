@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import softmax
 
+from priorshift._numerics import row_products, row_softmax
 from priorshift.risk import compiled
 from priorshift.source import Source
 from priorshift.typing import Float32Array, FloatArray
@@ -25,7 +25,7 @@ def positive_sigma(source: Source) -> float:
 
 
 def linear_proba(W: Float32Array, features: FloatArray) -> FloatArray:
-    """Class probabilities of a linear model (K, d), in float64 so that no batch size changes them.
+    """Class probabilities of a linear model (K, d), each row's own whatever the others are.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def linear_proba(W: Float32Array, features: FloatArray) -> FloatArray:
 
         plain = compiled.plain
         return np.asarray(steps.linear_proba(plain(W), plain(features)))
-    return np.asarray(softmax(features @ W.T.astype(np.float64), axis=1))
+    return row_softmax(row_products(features, W.astype(np.float64)))
 
 
 def mean_proba(

@@ -9,8 +9,7 @@ import numpy as np
 
 from priorshift._validation import check_positive
 from priorshift.learners.linear.ensemble import linear_proba, positive_sigma
-from priorshift.learners.settings import Settings
-from priorshift.priors import project_simplex
+from priorshift.learners.settings import LinearSettings
 from priorshift.risk import gradient_step
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
@@ -33,7 +32,7 @@ def static_step(source: Source, steepness: float, horizon: int) -> float:
 
 
 class UogdState(NamedTuple):
-    """Rounds seen, the model (1, K, d), the last estimate of the class mix, the next step size."""
+    """Rounds seen, model (1, K, d), last estimate of the class prior, next step size."""
 
     t: int
     W: Float32Array
@@ -42,7 +41,7 @@ class UogdState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class UOGD(Settings):
+class UOGD(LinearSettings):
     r"""Online gradient descent, :math:`w_{t+1} = \Pi_W[w_t - \eta \nabla \hat R_t(w_t)]`.
 
     Parameters
@@ -60,7 +59,6 @@ class UOGD(Settings):
 
     step: float | None = None
     name: ClassVar[str] = "uogd"
-    protocol: ClassVar[str] = "predict-first"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -92,10 +90,6 @@ class UOGD(Settings):
         _, W = gradient_step(data, source.loss, state.W, mix, steps, source.radius)
         step = self.step_size(source, state.t + 2) if self.anytime else state.step
         return UogdState(state.t + 1, W, mix, step)
-
-    def prior(self, source: Source, state: UogdState) -> FloatArray:
-        """The last batch's estimate."""
-        return project_simplex(state.mix)
 
     def model(self, source: Source, state: UogdState) -> Float32Array:
         """The linear model w_t (K, d) that predicts now."""

@@ -13,7 +13,7 @@ from priorshift.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from priorshift.learners.base import Learner
-    from priorshift.learners.settings import Settings
+    from priorshift.learners.settings import PriorSettings
 
 
 class Late(NamedTuple):
@@ -132,7 +132,7 @@ def merged(record: Remembered, known: IntArray, t: int) -> tuple[Remembered, Lat
     return record._replace(known=after), late
 
 
-def estimate_change(settings: Settings, source: Source, late: Late) -> FloatArray:
+def estimate_change(settings: PriorSettings, source: Source, late: Late) -> FloatArray:
     """By how much (K,) late labels move a batch's estimate."""
     before = late.batch._replace(known=late.before)
     return settings.batch_prior(source, late.batch) - settings.batch_prior(source, before)

@@ -172,3 +172,29 @@ def hedged_model(scores: Any, rate: float, W: Any) -> Any:
 def mean_proba(scores: Any, rate: float, W: Any, features: Any) -> Any:
     """Probabilities of the mean model under Hedge's weights."""
     return linear_proba(hedged_model(scores, rate, W), features)
+
+
+@exact
+def hard_mix(proba: Any, inverse: Any) -> Any:
+    """BBSE's estimate (K,) from f0's probabilities (n, K) and the inverse of its confusion matrix.
+
+    Examples
+    --------
+    >>> proba = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.6, 0.4]])
+    >>> hard_mix(proba, np.eye(2)).tolist()
+    [0.75, 0.25]
+    """
+    n, n_classes = proba.shape
+    counts, mix = np.zeros(n_classes), np.zeros(n_classes)
+    for s in range(n):
+        best = 0
+        for k in range(1, n_classes):
+            if proba[s, k] > proba[s, best]:
+                best = k
+        counts[best] += 1.0
+    for k in range(n_classes):
+        counts[k] /= n
+    for k in range(n_classes):
+        for c in range(n_classes):
+            mix[k] += inverse[k, c] * counts[c]
+    return mix

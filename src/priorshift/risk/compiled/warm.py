@@ -11,8 +11,13 @@ from numba.core import event
 from priorshift.risk.compiled.newton import implicit_step
 from priorshift.risk.compiled.newton_cg import implicit_step_cg
 from priorshift.risk.compiled.softmax import weigh_all
-from priorshift.risk.compiled.steps import linear_proba, mean_proba, risk_step, softmax_risk
-from priorshift.risk.compiled.walk import hard_mix, walk
+from priorshift.risk.compiled.steps import (
+    hard_mix,
+    linear_proba,
+    mean_proba,
+    risk_step,
+    softmax_risk,
+)
 
 
 class _Teller(event.Listener):
@@ -51,11 +56,7 @@ def warm_up(say: Callable[[], None], implicit: bool = False) -> None:
         weigh_all(np.zeros((1, 2), np.float32), shares, True, np.zeros(1))
         mean_proba(one, 1.0, W, proba)
         linear_proba(W[0], proba)
-        hard_mix(proba, 0, 2, np.eye(2), False)
-        walk(
-            X, shares, offsets[None], means[None], 1.0, 0, W, one, half, one, 1.0, np.ones(2),
-            proba, proba, np.eye(2), False, False,
-        )  # fmt: skip
+        hard_mix(proba, np.eye(2))
         if implicit:
             implicit_step(
                 X, shares, offsets, means, 1.0, X, shares, offsets, half, half, W, W, one, 1.0,

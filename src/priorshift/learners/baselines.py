@@ -1,13 +1,4 @@
-r"""ROGD: online gradient descent on the reweighting vector of f0 (Appendix "comparison").
-
-The classifier is :math:`g_p(x) \propto p_k / D_0(k) \cdot f_0(x)_k`, the risk the rewritten 0/1
-risk :math:`\sum_k \hat\mu_k \hat R^{01}_k(g_p)`. The 0/1 loss has no gradient of its own; two are
-offered:
-
-* "probability": the 0/1 loss of class k becomes one minus the mean reweighted probability of k;
-* "smoothed": differences of the 0/1 risk over a small interval along each coordinate: the exact
-  slope, in that coordinate, of the 0/1 risk averaged over the interval.
-"""
+"""Learners that reweight f0 and have no model of their own: FIX, FTH, FTFWH, ROGD."""
 
 from __future__ import annotations
 
@@ -17,13 +8,150 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from priorshift._numerics import reweight
-from priorshift._validation import check_positive
-from priorshift.errors import InputError
+from priorshift._validation import check_choice, check_integer, check_positive
+from priorshift.learners.base import Learner
 from priorshift.learners.linear.ensemble import positive_sigma
-from priorshift.learners.settings import Settings
+from priorshift.learners.settings import PriorSettings, StepSettings
+from priorshift.learners.trackers.late import Late, estimate_change
 from priorshift.priors import project_simplex
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
+
+
+class FixState(NamedTuple):
+    """Rounds seen."""
+
+    t: int
+
+
+@dataclass(frozen=True)
+class FIX(Learner):
+    """Predict with f0 as it is: the baseline.
+
+    Examples
+    --------
+    >>> FIX().start(None)
+    FixState(t=0)
+    """
+
+    name: ClassVar[str] = "fix"
+
+    def start(self, source: Source) -> FixState:
+        """Nothing to remember."""
+        return FixState(0)
+
+    def predict_proba(self, source: Source, state: FixState, batch: Batch) -> FloatArray:
+        """f0's probabilities, also where the source has them calibrated."""
+        return batch.f0_proba
+
+    def adapt(self, source: Source, state: FixState, batch: Batch) -> FixState:
+        """Count the round."""
+        return FixState(state.t + 1)
+
+    def prior(self, source: Source, state: FixState) -> FloatArray:
+        """The source's class prior: f0 believes in nothing else."""
+        return source.prior
+
+
+class HistoryState(NamedTuple):
+    """Rounds seen and the mean of all estimates."""
+
+    t: int
+    mean: FloatArray
+
+
+@dataclass(frozen=True)
+class FTH(PriorSettings):
+    """Follow the history: the class prior of a round is the mean of all estimates before it.
+
+    Examples
+    --------
+    >>> FTH().name
+    'fth'
+    """
+
+    name: ClassVar[str] = "fth"
+    uses_late_labels: ClassVar[bool] = True
+
+    def start(self, source: Source) -> HistoryState:
+        """Begin with the source's prior, which the first estimate replaces."""
+        return HistoryState(0, source.prior)
+
+    def predict_proba(self, source: Source, state: HistoryState, batch: Batch) -> FloatArray:
+        """f0 reweighted by the mean estimate."""
+        return reweight(batch.proba, np.maximum(state.mean, 0.0) / source.prior)
+
+    def adapt(self, source: Source, state: HistoryState, batch: Batch) -> HistoryState:
+        """Move the running mean."""
+        estimate = self.batch_prior(source, batch)
+        t = state.t + 1
+        return HistoryState(t, state.mean + (estimate - state.mean) / t)
+
+    def correct(self, source: Source, state: HistoryState, late: Late) -> HistoryState:
+        """Labels that come late do what they would have done in time."""
+        return state._replace(mean=state.mean + estimate_change(self, source, late) / state.t)
+
+    def prior(self, source: Source, state: HistoryState) -> FloatArray:
+        """The mean estimate."""
+        return project_simplex(state.mean)
+
+
+class WindowState(NamedTuple):
+    """Rounds seen and the ring of the last estimates."""
+
+    t: int
+    ring: FloatArray
+
+
+@dataclass(frozen=True)
+class FTFWH(PriorSettings):
+    """Follow the fixed-window history: the mean of the last ``window`` estimates.
+
+    Examples
+    --------
+    >>> FTFWH(window=50).window
+    50
+    """
+
+    window: int = 100
+    name: ClassVar[str] = "ftfwh"
+    uses_late_labels: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_integer(self.window, "window", least=1)
+
+    def start(self, source: Source) -> WindowState:
+        """Begin with an empty ring."""
+        return WindowState(0, np.zeros((self.window, source.n_classes)))
+
+    def predict_proba(self, source: Source, state: WindowState, batch: Batch) -> FloatArray:
+        """f0 reweighted by the window's mean."""
+        mean = np.maximum(self._mean(source, state), 0.0)
+        return reweight(batch.proba, mean / source.prior)
+
+    def adapt(self, source: Source, state: WindowState, batch: Batch) -> WindowState:
+        """Overwrite the oldest estimate."""
+        ring = state.ring.copy()
+        ring[state.t % self.window] = self.batch_prior(source, batch)
+        return WindowState(state.t + 1, ring)
+
+    def correct(self, source: Source, state: WindowState, late: Late) -> WindowState:
+        """Labels that come late do what they would have done in time, within the window."""
+        if late.age >= self.window:
+            return state
+        ring = state.ring.copy()
+        ring[(state.t - late.age - 1) % self.window] += estimate_change(self, source, late)
+        return state._replace(ring=ring)
+
+    def prior(self, source: Source, state: WindowState) -> FloatArray:
+        """The window's mean."""
+        return project_simplex(self._mean(source, state))
+
+    def _mean(self, source: Source, state: WindowState) -> FloatArray:
+        if state.t == 0:
+            return source.prior
+        return np.asarray(state.ring[: min(state.t, self.window)].mean(axis=0))
 
 
 class RogdState(NamedTuple):
@@ -34,8 +162,16 @@ class RogdState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ROGD(Settings):
-    """Reweighting online gradient descent of Wu et al. (2021).
+class ROGD(StepSettings):
+    r"""Reweighting online gradient descent of Wu et al. (2021; Appendix "comparison").
+
+    The classifier is :math:`g_p(x) \propto p_k / D_0(k) \cdot f_0(x)_k`, the risk the rewritten 0/1
+    risk :math:`\sum_k \hat\mu_k \hat R^{01}_k(g_p)`. The 0/1 loss has no gradient of its own; two
+    are offered:
+
+    * "probability": the 0/1 loss of class k becomes one minus the mean reweighted probability of k;
+    * "smoothed": differences of the 0/1 risk over a small interval along each coordinate: the exact
+      slope, in that coordinate, of the 0/1 risk averaged over the interval.
 
     Parameters
     ----------
@@ -61,15 +197,10 @@ class ROGD(Settings):
     floor: float = 0.01
     width: float = 0.05
     name: ClassVar[str] = "rogd"
-    protocol: ClassVar[str] = "predict-first"
-    paper_form: ClassVar[str] = "raw"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.gradient not in ("probability", "smoothed"):
-            raise InputError(
-                f"gradient is {self.gradient!r}: choose one of 'probability', 'smoothed'"
-            )
+        check_choice("gradient", self.gradient, ("probability", "smoothed"))
         for setting in ("step", "floor", "width"):
             check_positive(setting, getattr(self, setting))
 
@@ -91,6 +222,10 @@ class ROGD(Settings):
     def prior(self, source: Source, state: RogdState) -> FloatArray:
         """The reweighting vector."""
         return state.p
+
+    def cost(self, source: Source, state: RogdState) -> int:
+        """Every held-out probability is multiplied once in a product."""
+        return int(source.proba.size)
 
     def _floor(self, source: Source) -> float:
         return min(self.floor, 0.5 / source.n_classes)
@@ -172,7 +307,7 @@ def smoothed_gradient(source: Source, p: FloatArray, mix: FloatArray, width: flo
 
 
 def zero_one_risk(source: Source, scores: FloatArray, mix: FloatArray) -> float:
-    """Rewritten 0/1 risk of the classifier ``argmax scores`` on the hold-out.
+    """Rewritten 0/1 risk of the classifier ``argmax scores`` on the held-out set.
 
     Examples
     --------

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from priorshift.learners import ROGD
-from priorshift.learners.baselines.rogd import (
+from priorshift.learners.baselines import (
     probability_gradient,
     smoothed_gradient,
     zero_one_risk,

@@ -1,1 +1,0 @@
-"""Learners that reweight f0 by means of estimates: FIX, FTH, FTFWH, ROGD."""
