@@ -15,7 +15,7 @@ ROOT = Path(priorshift.__file__).parent
 # own package. What is not listed counts as outermost: it may import all, and nobody may import it.
 LAYERS = [
     {"errors", "_threads", "typing"},
-    {"_numerics"},
+    {"_numerics", "_registry"},
     {"_validation", "known_labels"},
     {"risk"},
     {"calibration"},

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from sklearn.decomposition import PCA
+from sklearn.utils import gen_batches
 
 from priorshift.errors import SourceError
 from priorshift.typing import AnyArray, FloatArray, IntArray
@@ -99,8 +99,7 @@ class Shape(NamedTuple):
         ``own`` is the row's own place among the references, -1 if it is not one.
         """
         result = np.empty(len(rows))
-        for start in range(0, len(rows), _NEIGHBOUR_CHUNK):
-            part = slice(start, start + _NEIGHBOUR_CHUNK)
+        for part in gen_batches(len(rows), _NEIGHBOUR_CHUNK):
             coordinates = (rows[part] - self.mean) @ self.directions.T
             squares = _squares(coordinates @ self.near, self.references)
             if own is not None:
@@ -139,6 +138,8 @@ def _directions(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     size = rows.shape[1]
     if size <= MOST_DIRECTIONS:
         return mean, np.eye(size)
+    from sklearn.decomposition import PCA  # slow to import, and most tables are narrow
+
     leading = min(MOST_DIRECTIONS, len(rows) - 1)
     fitted = PCA(max(leading, 1), svd_solver="randomized", random_state=0).fit(rows)
     return fitted.mean_, np.ascontiguousarray(fitted.components_)
@@ -298,8 +299,8 @@ class Regions(NamedTuple):
         """Rows of the batch in each region, (J,)."""
         below = np.zeros(self.edges.shape, dtype=np.intp)
         values = self.views.read(batch)
-        for start in range(0, len(values), _COUNT_CHUNK):
-            below += _below(values[start : start + _COUNT_CHUNK], self.edges)
+        for part in gen_batches(len(values), _COUNT_CHUNK):
+            below += _below(values[part], self.edges)
         return below[self.view, self.last] - below[self.view, self.first]
 
     def holds(self, batch: Batch, region: int) -> AnyArray:
