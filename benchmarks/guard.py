@@ -239,12 +239,12 @@ def delays(cases: int, quiet: int = 200, rows: int = 100, rounds: int = 100) -> 
         f"Delays: rounds of {rows} rows from a change to the alarm, after {quiet} rounds without;"
     )
     print(f"median, worst, and how many of the cases within 50 rounds (each seen for {rounds})")
-    worlds = {
+    populations = {
         "digits, one left out (K = 9)": lambda i: digits_case(i % 10, i // 10),
         "Gaussian, K = 3, held-out set 1000": lambda i: gaussian_case(3, 1000, i),
         "Gaussian, K = 10, held-out set 3000": lambda i: gaussian_case(10, 3000, i),
     }
-    for name, make in worlds.items():
+    for name, make in populations.items():
         found: dict[str, list[int]] = {}
         for i in range(cases):
             source, X, new = make(i)

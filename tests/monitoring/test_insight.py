@@ -32,13 +32,13 @@ def sure_source(counts):
 
 
 @pytest.fixture(scope="module")
-def world():
+def population():
     return Gauss(1.3 * np.random.default_rng(3).normal(size=(4, 4)))
 
 
 @pytest.fixture(scope="module")
-def gauss(world):
-    return world.source(2000, np.random.default_rng(4))
+def gauss(population):
+    return population.source(2000, np.random.default_rng(4))
 
 
 def test_influence_is_one_on_its_class_and_zero_on_the_others(gauss) -> None:
@@ -48,9 +48,9 @@ def test_influence_is_one_on_its_class_and_zero_on_the_others(gauss) -> None:
     assert np.allclose(means, np.eye(4), atol=1e-9)
 
 
-def test_the_influence_is_that_of_maximum_likelihood_where_f0_is_right(world) -> None:
+def test_the_influence_is_that_of_maximum_likelihood_where_f0_is_right(population) -> None:
     """G is the Fisher information: its inverse, less mu mu', is the variance of one row."""
-    source = world.source(100_000, np.random.default_rng(0))
+    source = population.source(100_000, np.random.default_rng(0))
     prior = np.array([0.1, 0.2, 0.3, 0.4])
     found = influence_at(source, prior, 1e9)
     g = source.proba / source.prior / (source.proba / source.prior @ prior)[:, None]
@@ -113,13 +113,13 @@ def test_normal_scores_are_those_of_a_gamma(skewness) -> None:
 
 
 @pytest.mark.parametrize("order", [[1, 0, 2, 3], [3, 2, 1, 0], [2, 3, 0, 1]])
-def test_renaming_classes_renames_intervals(gauss, world, order) -> None:
+def test_renaming_classes_renames_intervals(gauss, population, order) -> None:
     order = np.array(order)
     P, y = gauss.proba, gauss.labels
     names = ProbabilityModel(classes=[0, 1, 2, 3])
     plain = build_source(names, P, y)
     other = build_source(names, P[:, order], np.argsort(order)[y])
-    rows = world.proba(world.draw(np.arange(80) % 3, np.random.default_rng(1)))
+    rows = population.proba(population.draw(np.arange(80) % 3, np.random.default_rng(1)))
     a, b = batch_prior_interval(plain, rows), batch_prior_interval(other, rows[:, order])
     assert np.allclose(a[0][order], b[0], atol=1e-6)
     assert np.allclose(a[1][order], b[1], atol=1e-6)
@@ -131,7 +131,7 @@ def test_renaming_classes_renames_intervals(gauss, world, order) -> None:
 
 
 def test_intervals_are_wider_with_fewer_rows_a_higher_level_and_a_smaller_held_out_set(
-    gauss, world
+    gauss, population
 ) -> None:
     prior = np.array([0.1, 0.2, 0.3, 0.4])
 
@@ -143,17 +143,17 @@ def test_intervals_are_wider_with_fewer_rows_a_higher_level_and_a_smaller_held_o
 
     assert (width(gauss, 50, 0.9) > width(gauss, 500, 0.9)).all()
     assert (width(gauss, 500, 0.95) > width(gauss, 500, 0.8)).all()
-    small = world.source(100, np.random.default_rng(4))
+    small = population.source(100, np.random.default_rng(4))
     assert width(small, 1e6, 0.9).sum() > width(gauss, 1e6, 0.9).sum()
 
 
-def test_coverage(world) -> None:
+def test_coverage(population) -> None:
     rng = np.random.default_rng(8)
     mu = np.array([0.5, 0.3, 0.2, 0.0])
     hits = np.zeros((2, 4))
     for _ in range(300):
-        source = world.source(800, rng)
-        rows = world.proba(world.draw(rng.choice(4, 150, p=mu), rng))
+        source = population.source(800, rng)
+        rows = population.proba(population.draw(rng.choice(4, 150, p=mu), rng))
         for i, level in enumerate((0.8, 0.95)):
             low, high = batch_prior_interval(source, rows, level)
             hits[i] += (low <= mu) & (mu <= high)
@@ -165,15 +165,15 @@ def test_coverage(world) -> None:
 
 
 def covered(kind, n_classes, draws, seed):
-    """Coverage at 80 % of shares above 0, worlds, held-out sets and priors drawn anew."""
+    """Coverage at 80 % of shares above 0, populations, held-out sets and priors drawn anew."""
     rng = np.random.default_rng(seed)
     weights = 0.99 ** np.arange(600)
     hits = []
     for _ in range(draws):
-        world = Gauss(1.4 * rng.normal(size=(n_classes, 4)))
-        source, mu = world.source(1000, rng), rng.dirichlet(np.full(n_classes, 0.7))
+        population = Gauss(1.4 * rng.normal(size=(n_classes, 4)))
+        source, mu = population.source(1000, rng), rng.dirichlet(np.full(n_classes, 0.7))
         rows = 10 if kind == "batch" else len(weights)
-        proba = world.proba(world.draw(rng.choice(n_classes, rows, p=mu), rng))
+        proba = population.proba(population.draw(rng.choice(n_classes, rows, p=mu), rng))
         if kind == "batch":
             low, high = batch_prior_interval(source, proba, 0.8)
         else:
@@ -219,7 +219,7 @@ def test_the_covariance_of_the_prior_is_that_of_a_multinomial_for_a_sure_f0() ->
     assert np.allclose(prior_covariance(source, prior, 200), expected, atol=1e-8)
 
 
-def test_the_estimated_prior_is_right_for_an_f0_that_is_not_calibrated(world, gauss) -> None:
+def test_the_estimated_prior_is_right_for_an_f0_that_is_not_calibrated(population, gauss) -> None:
     def blunt(P):
         Q = P**3 * [1.0, 2.0, 0.5, 1.0]
         return Q / Q.sum(axis=1, keepdims=True)
@@ -228,7 +228,7 @@ def test_the_estimated_prior_is_right_for_an_f0_that_is_not_calibrated(world, ga
     source = build_source(names, blunt(gauss.proba), gauss.labels)
     rng = np.random.default_rng(2)
     mu = np.array([0.1, 0.2, 0.3, 0.4])
-    rows = world.proba(world.draw(rng.choice(4, 20_000, p=mu), rng))
+    rows = population.proba(population.draw(rng.choice(4, 20_000, p=mu), rng))
     assert np.allclose(estimate_prior(source, blunt(rows)), mu, atol=0.02)
 
 
@@ -247,7 +247,7 @@ def test_a_prior_that_f0_says_little_about_still_is_a_prior() -> None:
     assert 0.4 < report.accuracy < 0.9
 
 
-def test_the_estimate_starts_again_where_the_likeliest_prior_is_far_off(world, gauss) -> None:
+def test_the_estimate_starts_again_where_the_likeliest_prior_is_far_off(population, gauss) -> None:
     """An f0 that hardly believes in class 0: influence functions at its prior are not sharp."""
     tilt = np.array([0.003, 1.0, 1.0, 1.0])
 
@@ -262,7 +262,7 @@ def test_the_estimate_starts_again_where_the_likeliest_prior_is_far_off(world, g
     mu = np.array([0.4, 0.3, 0.2, 0.1])
     errors = []
     for _ in range(40):
-        rows = doubting(world.proba(world.draw(rng.choice(4, 300, p=mu), rng)))
+        rows = doubting(population.proba(population.draw(rng.choice(4, 300, p=mu), rng)))
         likeliest = MLLS(tol=1e-5).raw(source, Batch(rows, rows))
         plain = project_simplex(influence_at(source, likeliest, 300).of(source, rows).mean(axis=0))
         errors.append([((m - mu) ** 2).sum() for m in (plain, estimate_prior(source, rows))])
@@ -299,13 +299,13 @@ def test_accuracy_without_rows_is_the_weighted_recall_less_the_optimism(gauss) -
     assert own.low <= own.accuracy <= own.high
 
 
-def test_accuracy_is_close_to_the_truth_on_average(gauss, world) -> None:
+def test_accuracy_is_close_to_the_truth_on_average(gauss, population) -> None:
     rng = np.random.default_rng(5)
     errors, held = [], 0
     for _ in range(60):
         mu = rng.dirichlet(np.ones(4))
         y = rng.choice(4, 1000, p=mu)
-        proba = world.proba(world.draw(y, rng))
+        proba = population.proba(population.draw(y, rng))
         prior = estimate_prior(gauss, proba)
         adapted = reweighted(gauss, prior, proba)
         report = estimate_accuracy(gauss, prior, 1000, rows=adapted, level=0.95)
