@@ -146,7 +146,7 @@ def problem(data: Dataset, seed: int) -> Source:
 
 
 def all_rows(world: World, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Every row that a pool can give, or many rows of a world that has no end, and their labels."""
+    """Every row of a pool, or many rows where there is no end of them, and their labels."""
     if isinstance(world, PoolWorld):
         return world.X, world.y
     y = np.arange(60_000) % world.n_classes
@@ -168,8 +168,8 @@ def window(
 ) -> Window:
     """Estimate the accuracy of one window of a new prior, and compare.
 
-    ``every`` are f0's probabilities and the labels of all rows of the world: the accuracy of the
-    window's rule on them, weighed by the prior, is what that of the window is drawn from.
+    ``every`` are f0's probabilities and the labels of all rows that can be drawn: the accuracy of
+    the window's rule on them, weighed by the prior, is what that of the window is drawn from.
     """
     mu = rng.dirichlet(np.full(source.n_classes, 0.7))
     y = rng.choice(source.n_classes, rows, p=mu)

@@ -179,7 +179,8 @@ class RecordedStream:
         --------
         >>> from priorshift.simulation.streams import GaussianWorld
         >>> world = GaussianWorld([[0.0], [5.0]], [[1.0]])
-        >>> stream = RecordedStream(world, [0, 1] * 100, batch_size=2, X=np.arange(200)[:, None])
+        >>> rows = np.arange(200)[:, None]
+        >>> stream = RecordedStream(world, [0, 1] * 100, batch_size=2, X=rows)
         >>> [(chunk.first, float(chunk.X[0, 0])) for chunk in stream.chunks()]
         [(0, 0.0), (64, 128.0)]
         """

@@ -57,9 +57,10 @@ def measure_regret(source: Source, data: RiskData, result: Result, priors: Float
     >>> from priorshift.simulation.streams import Stream
     >>> problem = load_dataset("synthetic")
     >>> source = offline_stage(problem)
-    >>> stream = Stream(problem.world, np.tile(problem.mu1, (5, 1)), batch_size=10, seed=0)
+    >>> priors = np.tile(problem.mu1, (5, 1))
+    >>> stream = Stream(problem.world, priors, batch_size=10, seed=0)
     >>> result = evaluate(UOGD(horizon=5), source, stream, risk=source.risk)
-    >>> regret = measure_regret(source, source.risk, result, stream.priors)
+    >>> regret = measure_regret(source, source.risk, result, priors)
     >>> regret.dynamic >= regret.static >= 0
     True
     """

@@ -63,7 +63,8 @@ class PoolWorld:
     Examples
     --------
     >>> import numpy as np
-    >>> world = PoolWorld(np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 0]), n_classes=2)
+    >>> X, y = np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 0])
+    >>> world = PoolWorld(X, y, n_classes=2)
     >>> world.draw(np.array([1, 1]), np.random.default_rng(0))
     array([[2.],
            [2.]])
