@@ -64,13 +64,13 @@ class GuardState(NamedTuple):
     hits: IntArray
     calls: IntArray
     number: IntArray
-    log_p: float
-    alarm: int
-    region: int
-    seen: int
-    rows: int
-    round: int
-    expected: float
+    log_p: float = 0.0
+    alarm: int = 0
+    region: int = -1
+    seen: int = 0
+    rows: int = 0
+    round: int = 0
+    expected: float = 0.0
 
 
 class GuardReport(NamedTuple):
@@ -159,13 +159,6 @@ class Guard:
             hits=np.zeros((LEVELS, guard_regions(source).size), dtype=np.int64),
             calls=np.zeros((LEVELS, source.n_classes), dtype=np.int64),
             number=np.zeros(LEVELS, dtype=np.int64),
-            log_p=0.0,
-            alarm=0,
-            region=-1,
-            seen=0,
-            rows=0,
-            round=0,
-            expected=0.0,
         )
 
     def update(self, source: Source, state: GuardState, batch: Batch) -> GuardState:
