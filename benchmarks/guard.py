@@ -1,9 +1,9 @@
 """False alarms and delays of the guard: ``python -m benchmarks.guard [--streams S]``.
 
 False alarms are counted on streams of 10,000 rounds that are pure label shift. To be quick the
-rounds are drawn all at once, from the rows of a large labelled pool that are not the hold-out's.
-The blocks are judged by the guard's own code, and
-``tests/guard/test_guard.py`` shows that the result is the one that `Guard.update` comes to.
+rounds are drawn all at once, from the rows of a large labelled pool that were not held out. The
+blocks are judged by the guard's own code, and ``tests/monitoring/test_guard.py`` shows that the
+result is the one that `Guard.update` comes to.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from priorshift.datasets.digits import digits_split
-from priorshift.monitoring.guard import Guard
-from priorshift.monitoring.guard.blocks import BLOCK_ROWS, judge, log_share
-from priorshift.monitoring.guard.guard import regions_of
-from priorshift.monitoring.guard.regions import Regions
+from priorshift.monitoring.evidence import BLOCK_ROWS, judge, log_share
+from priorshift.monitoring.guard import Guard, guard_regions
+from priorshift.monitoring.regions import Regions
 from priorshift.source import Batch, Source, build_source
 from priorshift.source.model import LinearModel
 
@@ -57,8 +56,8 @@ def gaussian_pool(n_classes: int, size: int, spread: float, seed: int) -> Pool:
     return Pool(np.column_stack([X, np.ones(len(X))]), n_classes, weights)
 
 
-def mixes(kind: str, rounds: int, n_classes: int, rng: np.random.Generator) -> np.ndarray:
-    """Class mixes (T, K): standing still, drifting, or thrown anew each round."""
+def priors(kind: str, rounds: int, n_classes: int, rng: np.random.Generator) -> np.ndarray:
+    """Class priors (T, K): standing still, drifting, or thrown anew each round."""
     if kind == "still":
         return np.tile(rng.dirichlet(np.ones(n_classes)), (rounds, 1))
     if kind == "one class":
@@ -76,7 +75,7 @@ def mixes(kind: str, rounds: int, n_classes: int, rng: np.random.Generator) -> n
 KINDS = ("still", "one class", "drift", "switch", "anew")
 
 
-def hold_out(pool: Pool, rows: int, rng: np.random.Generator) -> tuple[Source, np.ndarray]:
+def held_out(pool: Pool, rows: int, rng: np.random.Generator) -> tuple[Source, np.ndarray]:
     """A source with ``rows`` rows of the pool, and the other rows of each class (K, m)."""
     few = rows // pool.n_classes
     order = rng.permuted(np.arange(len(pool.X)).reshape(pool.n_classes, -1), axis=1)
@@ -140,17 +139,17 @@ def null_streams(
     alarms, smallest = 0, 1.0
     for number in range(streams):
         rng = np.random.default_rng([seed, hold, rows, number])
-        source, rest = hold_out(pool, hold, rng)
-        mu = mixes(KINDS[number % len(KINDS)], rounds, pool.n_classes, rng)
+        source, rest = held_out(pool, hold, rng)
+        mu = priors(KINDS[number % len(KINDS)], rounds, pool.n_classes, rng)
         steps = np.cumsum(mu, axis=1)[:, None, :-1]
         labels = (rng.random((rounds, rows, 1)) > steps).sum(axis=2).ravel()
         drawn, again = np.unique(
             rest[labels, rng.integers(0, rest.shape[1], len(labels))], return_inverse=True
         )
         batch = pool.batch(drawn)
-        cells = cells_of(regions_of(source), batch)[again]
+        cells = cells_of(guard_regions(source), batch)[again]
         calls = batch.labels.astype(np.uint8)[again]
-        log_p = smallest_log_p(regions_of(source), cells, calls, pool.n_classes, rows)
+        log_p = smallest_log_p(guard_regions(source), cells, calls, pool.n_classes, rows)
         alarms += is_alarm(log_p)
         smallest = min(smallest, float(np.exp(log_p)))
     return alarms, smallest
@@ -159,7 +158,7 @@ def null_streams(
 def false_alarms(streams: int, rounds: int) -> None:
     print(f"False alarms: streams of {rounds} rounds under pure label shift, alpha = {ALPHA}")
     print(
-        f"{'K':>3} {'features':>8} {'hold-out':>8} {'N':>4} {'streams':>8} {'alarms':>7}"
+        f"{'K':>3} {'features':>8} {'held-out':>8} {'N':>4} {'streams':>8} {'alarms':>7}"
         f" {'least p':>8}"
     )
     total = found = 0
@@ -240,12 +239,12 @@ def delays(cases: int, quiet: int = 200, rows: int = 100, rounds: int = 100) -> 
         f"Delays: rounds of {rows} rows from a change to the alarm, after {quiet} rounds without;"
     )
     print(f"median, worst, and how many of the cases within 50 rounds (each seen for {rounds})")
-    worlds = {
+    populations = {
         "digits, one left out (K = 9)": lambda i: digits_case(i % 10, i // 10),
-        "Gaussian, K = 3, hold-out 1000": lambda i: gaussian_case(3, 1000, i),
-        "Gaussian, K = 10, hold-out 3000": lambda i: gaussian_case(10, 3000, i),
+        "Gaussian, K = 3, held-out set 1000": lambda i: gaussian_case(3, 1000, i),
+        "Gaussian, K = 10, held-out set 3000": lambda i: gaussian_case(10, 3000, i),
     }
-    for name, make in worlds.items():
+    for name, make in populations.items():
         found: dict[str, list[int]] = {}
         for i in range(cases):
             source, X, new = make(i)

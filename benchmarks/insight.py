@@ -1,4 +1,4 @@
-"""Coverage of the mix's intervals, accuracy without labels: ``python -m benchmarks.insight``."""
+"""Coverage of the prior's intervals, accuracy without labels: ``python -m benchmarks.insight``."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from priorshift.datasets import Dataset, load_dataset
 from priorshift.datasets.digits import digits_dataset
 from priorshift.datasets.named import ORIGINS, data_folder
 from priorshift.monitoring import (
+    batch_prior_interval,
     effective_size,
     estimate_accuracy,
-    estimate_mix,
-    mix_interval,
+    estimate_prior,
     prior_interval,
 )
-from priorshift.monitoring.accuracy import reweighted
+from priorshift.monitoring.performance import reweighted
 from priorshift.simulation.streams import PoolWorld, World
 from priorshift.source import Source, build_source
 from priorshift.source.model import LinearModel, ProbabilityModel, log_probabilities
 
 LEVELS = (0.8, 0.9, 0.95)
-TRAIN, HOLD_OUT = 3000, 6000
+TRAIN, HELD_OUT = 3000, 6000
 
 
 class Gauss(NamedTuple):
@@ -51,8 +51,8 @@ class Gauss(NamedTuple):
         return build_source(LinearModel(weights, np.arange(size)), X, labels, intercept=False)
 
 
-def random_mix(size: int, rng: np.random.Generator) -> np.ndarray:
-    """A mix with small shares, and in half of the cases a class that is absent."""
+def random_prior(size: int, rng: np.random.Generator) -> np.ndarray:
+    """A prior with small shares, and in half of the cases a class that is absent."""
     mu = rng.dirichlet(np.full(size, 0.7))
     if rng.random() < 0.5:
         mu[rng.integers(size)] = 0.0
@@ -60,7 +60,7 @@ def random_mix(size: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def discounted(proba: np.ndarray, source: Source, weights: np.ndarray) -> np.ndarray:
-    """The mix that makes the discounted likelihood largest, by EM."""
+    """The prior that makes the discounted likelihood largest, by EM."""
     ratios = proba / source.prior
     mu = source.prior.copy()
     for _ in range(200):
@@ -69,8 +69,10 @@ def discounted(proba: np.ndarray, source: Source, weights: np.ndarray) -> np.nda
 
 
 def coverage(shares: int, hold: int) -> None:
-    print("Coverage in % of intervals for the class mix: shares above 0, shares of 0, worst class")
-    print(f"(hold-out of {hold} rows, drawn anew each time with world, mix and rows;")
+    print(
+        "Coverage in % of intervals for the class prior: shares above 0, shares of 0, worst class"
+    )
+    print(f"(held-out set of {hold} rows, drawn anew each time with classes, prior and rows;")
     print(f"{shares} shares of each batch's row, {3 * shares} of each tracker's)")
     header = "".join(f"{f'{level:.0%}':>22}" for level in LEVELS)
     print(f"{'interval':10} {'K':>3} {'N':>5}{header}")
@@ -81,10 +83,10 @@ def coverage(shares: int, hold: int) -> None:
             tally = {level: (np.zeros(size), []) for level in LEVELS}
             for _ in range(repeats):
                 world = Gauss(1.2 * rng.normal(size=(size, 4)))
-                source, mu = world.source(hold, rng), random_mix(size, rng)
+                source, mu = world.source(hold, rng), random_prior(size, rng)
                 proba = world.proba(world.draw(rng.choice(size, rows, p=mu), rng))
                 for level, (all_hits, pairs) in tally.items():
-                    low, high = mix_interval(source, proba, level)
+                    low, high = batch_prior_interval(source, proba, level)
                     hit = (low <= mu) & (mu <= high)
                     all_hits += hit
                     pairs.append((hit, mu == 0))
@@ -92,7 +94,7 @@ def coverage(shares: int, hold: int) -> None:
 
 
 def tracked(shares: int, hold: int) -> None:
-    """The same for evidence that is discounted by a rate a row, on a mix that stands still."""
+    """The same for evidence that is discounted by a rate a row, on a prior that stands still."""
     rng = np.random.default_rng(1)
     for size, rate in ((3, 0.02), (3, 0.005), (10, 0.005)):
         weights = (1 - rate) ** np.arange(int(6 / rate))
@@ -100,11 +102,11 @@ def tracked(shares: int, hold: int) -> None:
         tally = {level: (np.zeros(size), []) for level in LEVELS}
         for _ in range(repeats):
             world = Gauss(1.5 * rng.normal(size=(size, 4)))
-            source, mu = world.source(hold, rng), random_mix(size, rng)
+            source, mu = world.source(hold, rng), random_prior(size, rng)
             rows = world.draw(rng.choice(size, len(weights), p=mu), rng)
-            mix = discounted(world.proba(rows), source, weights / weights.sum())
+            prior = discounted(world.proba(rows), source, weights / weights.sum())
             for level, (all_hits, pairs) in tally.items():
-                low, high = prior_interval(source, mix, worth, level)
+                low, high = prior_interval(source, prior, worth, level)
                 hit = (low <= mu) & (mu <= high)
                 all_hits += hit
                 pairs.append((hit, mu == 0))
@@ -129,8 +131,8 @@ def names() -> list[str]:
 
 
 def problem(data: Dataset, seed: int) -> Source:
-    """A model and its hold-out, split at random; small parts of the large data sets."""
-    order = np.random.default_rng(seed).permutation(len(data.y0))[: TRAIN + HOLD_OUT]
+    """A model and its held-out set, split at random; small parts of the large data sets."""
+    order = np.random.default_rng(seed).permutation(len(data.y0))[: TRAIN + HELD_OUT]
     X, y = data.X0[order], data.classes[data.y0[order]]
     half = min(TRAIN, len(y) // 2)
     if data.probabilities:
@@ -144,7 +146,7 @@ def problem(data: Dataset, seed: int) -> Source:
 
 
 def all_rows(world: World, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Every row that a pool can give, or many rows of a world that has no end, and their labels."""
+    """Every row of a pool, or many rows where there is no end of them, and their labels."""
     if isinstance(world, PoolWorld):
         return world.X, world.y
     y = np.arange(60_000) % world.n_classes
@@ -164,19 +166,19 @@ class Window(NamedTuple):
 def window(
     source: Source, world: World, every: tuple, rows: int, rng: np.random.Generator
 ) -> Window:
-    """Estimate the accuracy of one window of a new mix, and compare.
+    """Estimate the accuracy of one window of a new prior, and compare.
 
-    ``every`` are f0's probabilities and the labels of all rows of the world: the accuracy of the
-    window's rule on them, weighed by the mix, is what that of the window is drawn from.
+    ``every`` are f0's probabilities and the labels of all rows that can be drawn: the accuracy of
+    the window's rule on them, weighed by the prior, is what that of the window is drawn from.
     """
     mu = rng.dirichlet(np.full(source.n_classes, 0.7))
     y = rng.choice(source.n_classes, rows, p=mu)
     proba = source.model.predict_proba(world.draw(y, rng))
-    mix = estimate_mix(source, proba)
-    adapted = reweighted(source, mix, proba)
-    report = estimate_accuracy(source, mix, rows, rows=adapted)
+    prior = estimate_prior(source, proba)
+    adapted = reweighted(source, prior, proba)
+    report = estimate_accuracy(source, prior, rows, rows=adapted)
     truth = (adapted.argmax(axis=1) == y).mean()
-    good = reweighted(source, mix, every[0]).argmax(axis=1) == every[1]
+    good = reweighted(source, prior, every[0]).argmax(axis=1) == every[1]
     recall = np.bincount(every[1], weights=good) / np.bincount(every[1])
     expected = float(mu @ recall)
     common = mu >= 0.05
@@ -190,13 +192,13 @@ def window(
 
 
 def accuracy(splits: int, windows: int, rows: int) -> None:
-    print(f"Accuracy without labels: {windows} windows of {rows} rows, a new mix in each,")
-    print(f"for each of {splits} random splits into training rows and hold-out, in points")
+    print(f"Accuracy without labels: {windows} windows of {rows} rows, a new prior in each,")
+    print(f"for each of {splits} random splits into training rows and held-out set, in points")
     print("(mean and mean absolute error against the window's labels; the largest mean of a split;")
     print("the absolute error that the draw of the window alone causes; how often the 90 %")
     print("interval holds the expected accuracy)")
     print(
-        f"{'data':24} {'hold-out':>8} {'true':>6} {'mean':>6} {'split':>6} {'abs.':>6} {'draw':>6}"
+        f"{'data':24} {'held-out':>8} {'true':>6} {'mean':>6} {'split':>6} {'abs.':>6} {'draw':>6}"
         f" {'held':>6} {'recall':>7}"
     )
     for name in names():

@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     )
     from priorshift.monitoring import (
         AccuracyReport,
+        batch_prior_interval,
         estimate_accuracy,
-        estimate_mix,
-        hold_out_size,
-        mix_interval,
+        estimate_prior,
+        held_out_size,
         prior_interval,
     )
     from priorshift.monitoring.guard import Guard, GuardReport
@@ -98,13 +98,13 @@ __all__ = [
     "WaveletRestart",
     "Window",
     "WindowHedge",
+    "batch_prior_interval",
     "build_source",
     "estimate_accuracy",
-    "estimate_mix",
+    "estimate_prior",
     "evaluate",
-    "hold_out_size",
+    "held_out_size",
     "load",
-    "mix_interval",
     "prior_interval",
     "sketch_error",
 ]
@@ -151,10 +151,10 @@ _HOMES = {
     ),
     "priorshift.monitoring": (
         "AccuracyReport",
+        "batch_prior_interval",
         "estimate_accuracy",
-        "estimate_mix",
-        "hold_out_size",
-        "mix_interval",
+        "estimate_prior",
+        "held_out_size",
         "prior_interval",
     ),
     "priorshift.monitoring.guard": (
@@ -184,9 +184,17 @@ _HOMES = {
     ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
+# Names of earlier versions, and what each is called now.
+_RENAMED = {
+    "estimate_mix": "estimate_prior",
+    "hold_out_size": "held_out_size",
+    "mix_interval": "batch_prior_interval",
+}
 
 
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        raise AttributeError(f"priorshift.{name} is called priorshift.{_RENAMED[name]} now")
     if name not in _HOME:
         raise AttributeError(f"module 'priorshift' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME[name]), name)

@@ -56,7 +56,7 @@ object
         return thing
 
     def __getitem__(self, name: str) -> T:
-        if name not in self._things:
+        if not isinstance(name, str) or name not in self._things:
             known = ", ".join(map(repr, self._things))
             instead = f", or pass {self.otherwise}" if self.otherwise else ""
             raise InputError(f"no {self.kind} is called {name!r}; choose one of {known}{instead}")

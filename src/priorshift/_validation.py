@@ -231,3 +231,20 @@ def check_choice(setting: str, value: str, known: tuple[str, ...]) -> None:
     """
     if value not in known:
         raise InputError(f"{setting} is {value!r}: choose one of {', '.join(map(repr, known))}")
+
+
+def check_chance(setting: str, value: float, such_as: float) -> float:
+    """Return a probability as a float, or refuse what does not lie between 0 and 1.
+
+    Examples
+    --------
+    >>> check_chance("level", 90, such_as=0.9)
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: level is 90: give a chance between 0 and 1, such as 0.9
+    """
+    if not (isinstance(value, Real) and 0.0 < value < 1.0):
+        raise InputError(
+            f"{setting} is {value!r}: give a chance between 0 and 1, such as {such_as}"
+        )
+    return float(value)

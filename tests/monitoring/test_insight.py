@@ -7,18 +7,19 @@ import pytest
 from benchmarks.insight import Gauss, discounted
 from scipy import optimize, stats
 
+import priorshift
 from priorshift import (
     InputError,
+    batch_prior_interval,
     estimate_accuracy,
-    estimate_mix,
-    hold_out_size,
-    mix_interval,
+    estimate_prior,
+    held_out_size,
     prior_interval,
 )
 from priorshift.monitoring import effective_size
-from priorshift.monitoring.accuracy import mix_covariance, reweighted
 from priorshift.monitoring.influence import influence_at, recentred
-from priorshift.monitoring.scores import compatible, normal_score
+from priorshift.monitoring.intervals import compatible, normal_score
+from priorshift.monitoring.performance import prior_covariance, reweighted
 from priorshift.priors.mlls import MLLS
 from priorshift.priors.simplex import project_simplex
 from priorshift.source import Batch, build_source
@@ -31,32 +32,32 @@ def sure_source(counts):
 
 
 @pytest.fixture(scope="module")
-def world():
+def population():
     return Gauss(1.3 * np.random.default_rng(3).normal(size=(4, 4)))
 
 
 @pytest.fixture(scope="module")
-def gauss(world):
-    return world.source(2000, np.random.default_rng(4))
+def gauss(population):
+    return population.source(2000, np.random.default_rng(4))
 
 
 def test_influence_is_one_on_its_class_and_zero_on_the_others(gauss) -> None:
-    mix = np.array([0.1, 0.2, 0.3, 0.4])
-    h = influence_at(gauss, mix, 500).of(gauss, gauss.proba)
+    prior = np.array([0.1, 0.2, 0.3, 0.4])
+    h = influence_at(gauss, prior, 500).of(gauss, gauss.proba)
     means = np.array([h[gauss.labels == k].mean(axis=0) for k in range(4)])
     assert np.allclose(means, np.eye(4), atol=1e-9)
 
 
-def test_the_influence_is_that_of_maximum_likelihood_where_f0_is_right(world) -> None:
+def test_the_influence_is_that_of_maximum_likelihood_where_f0_is_right(population) -> None:
     """G is the Fisher information: its inverse, less mu mu', is the variance of one row."""
-    source = world.source(100_000, np.random.default_rng(0))
-    mix = np.array([0.1, 0.2, 0.3, 0.4])
-    found = influence_at(source, mix, 1e9)
-    g = source.proba / source.prior / (source.proba / source.prior @ mix)[:, None]
-    weights = (mix / source.counts)[source.labels]
+    source = population.source(100_000, np.random.default_rng(0))
+    prior = np.array([0.1, 0.2, 0.3, 0.4])
+    found = influence_at(source, prior, 1e9)
+    g = source.proba / source.prior / (source.proba / source.prior @ prior)[:, None]
+    weights = (prior / source.counts)[source.labels]
     information = (g.T * weights) @ g
-    variance = np.diag(found.squares @ mix) - np.diag(mix**2)
-    expected = np.linalg.inv(information) - np.outer(mix, mix)
+    variance = np.diag(found.squares @ prior) - np.diag(prior**2)
+    expected = np.linalg.inv(information) - np.outer(prior, prior)
     assert np.allclose(np.diag(variance), np.diag(expected), rtol=0.03)
 
 
@@ -78,7 +79,9 @@ def mid_p_interval(hits, rows, level):
 )
 def test_for_an_f0_that_is_always_right_it_is_the_mid_p_interval(hits, rows, near) -> None:
     source = sure_source([200_000, 200_000])
-    low, high = mix_interval(source, np.repeat(np.eye(2), [hits, rows - hits], axis=0), 0.95)
+    low, high = batch_prior_interval(
+        source, np.repeat(np.eye(2), [hits, rows - hits], axis=0), 0.95
+    )
     expected = mid_p_interval(hits, rows, 0.95)
     assert (low[0], high[0]) == pytest.approx(expected, abs=near)
     assert (1 - high[1], 1 - low[1]) == pytest.approx(expected, abs=near)
@@ -86,7 +89,7 @@ def test_for_an_f0_that_is_always_right_it_is_the_mid_p_interval(hits, rows, nea
 
 def test_a_class_that_is_not_there_has_an_interval_from_zero() -> None:
     source = sure_source([5000, 5000, 5000])
-    low, high = mix_interval(source, np.repeat(np.eye(3), [50, 50, 0], axis=0))
+    low, high = batch_prior_interval(source, np.repeat(np.eye(3), [50, 50, 0], axis=0))
     assert low[2] == 0.0
     assert 0.0 < high[2] < 0.04
 
@@ -110,49 +113,49 @@ def test_normal_scores_are_those_of_a_gamma(skewness) -> None:
 
 
 @pytest.mark.parametrize("order", [[1, 0, 2, 3], [3, 2, 1, 0], [2, 3, 0, 1]])
-def test_renaming_classes_renames_intervals(gauss, world, order) -> None:
+def test_renaming_classes_renames_intervals(gauss, population, order) -> None:
     order = np.array(order)
     P, y = gauss.proba, gauss.labels
     names = ProbabilityModel(classes=[0, 1, 2, 3])
     plain = build_source(names, P, y)
     other = build_source(names, P[:, order], np.argsort(order)[y])
-    rows = world.proba(world.draw(np.arange(80) % 3, np.random.default_rng(1)))
-    a, b = mix_interval(plain, rows), mix_interval(other, rows[:, order])
+    rows = population.proba(population.draw(np.arange(80) % 3, np.random.default_rng(1)))
+    a, b = batch_prior_interval(plain, rows), batch_prior_interval(other, rows[:, order])
     assert np.allclose(a[0][order], b[0], atol=1e-6)
     assert np.allclose(a[1][order], b[1], atol=1e-6)
-    mix = np.array([0.4, 0.3, 0.2, 0.1])
-    one = estimate_accuracy(plain, mix, 100)
-    two = estimate_accuracy(other, mix[order], 100)
+    prior = np.array([0.4, 0.3, 0.2, 0.1])
+    one = estimate_accuracy(plain, prior, 100)
+    two = estimate_accuracy(other, prior[order], 100)
     assert one.accuracy == pytest.approx(two.accuracy)
     assert np.allclose(one.recall[order], two.recall)
 
 
-def test_intervals_are_wider_with_fewer_rows_a_higher_level_and_a_smaller_hold_out(
-    gauss, world
+def test_intervals_are_wider_with_fewer_rows_a_higher_level_and_a_smaller_held_out_set(
+    gauss, population
 ) -> None:
-    mix = np.array([0.1, 0.2, 0.3, 0.4])
+    prior = np.array([0.1, 0.2, 0.3, 0.4])
 
     def width(source, size, level):
-        low, high = prior_interval(source, mix, size, level)
-        assert (low <= mix).all()
-        assert (mix <= high).all()
+        low, high = prior_interval(source, prior, size, level)
+        assert (low <= prior).all()
+        assert (prior <= high).all()
         return high - low
 
     assert (width(gauss, 50, 0.9) > width(gauss, 500, 0.9)).all()
     assert (width(gauss, 500, 0.95) > width(gauss, 500, 0.8)).all()
-    small = world.source(100, np.random.default_rng(4))
+    small = population.source(100, np.random.default_rng(4))
     assert width(small, 1e6, 0.9).sum() > width(gauss, 1e6, 0.9).sum()
 
 
-def test_coverage(world) -> None:
+def test_coverage(population) -> None:
     rng = np.random.default_rng(8)
     mu = np.array([0.5, 0.3, 0.2, 0.0])
     hits = np.zeros((2, 4))
     for _ in range(300):
-        source = world.source(800, rng)
-        rows = world.proba(world.draw(rng.choice(4, 150, p=mu), rng))
+        source = population.source(800, rng)
+        rows = population.proba(population.draw(rng.choice(4, 150, p=mu), rng))
         for i, level in enumerate((0.8, 0.95)):
-            low, high = mix_interval(source, rows, level)
+            low, high = batch_prior_interval(source, rows, level)
             hits[i] += (low <= mu) & (mu <= high)
     # Three standard errors of 300 draws, and two points for the method.
     assert abs(hits[0, :3].mean() / 300 - 0.8) < 0.06
@@ -162,61 +165,61 @@ def test_coverage(world) -> None:
 
 
 def covered(kind, n_classes, draws, seed):
-    """Coverage at 80 % of shares above 0, worlds, hold-outs and mixes drawn anew."""
+    """Coverage at 80 % of shares above 0, populations, held-out sets and priors drawn anew."""
     rng = np.random.default_rng(seed)
     weights = 0.99 ** np.arange(600)
     hits = []
     for _ in range(draws):
-        world = Gauss(1.4 * rng.normal(size=(n_classes, 4)))
-        source, mu = world.source(1000, rng), rng.dirichlet(np.full(n_classes, 0.7))
+        population = Gauss(1.4 * rng.normal(size=(n_classes, 4)))
+        source, mu = population.source(1000, rng), rng.dirichlet(np.full(n_classes, 0.7))
         rows = 10 if kind == "batch" else len(weights)
-        proba = world.proba(world.draw(rng.choice(n_classes, rows, p=mu), rng))
+        proba = population.proba(population.draw(rng.choice(n_classes, rows, p=mu), rng))
         if kind == "batch":
-            low, high = mix_interval(source, proba, 0.8)
+            low, high = batch_prior_interval(source, proba, 0.8)
         else:
-            mix = discounted(proba, source, weights / weights.sum())
-            low, high = prior_interval(source, mix, effective_size(weights), 0.8)
+            prior = discounted(proba, source, weights / weights.sum())
+            low, high = prior_interval(source, prior, effective_size(weights), 0.8)
         hits.append((low <= mu) & (mu <= high))
     return np.mean(hits)
 
 
 @pytest.mark.parametrize("kind", ["batch", "tracker"])
-def test_intervals_of_few_rows_and_of_a_tracked_mix_are_not_too_wide(kind) -> None:
+def test_intervals_of_few_rows_and_of_a_tracked_prior_are_not_too_wide(kind) -> None:
     # The standard error of 200 draws of 10 shares is one point, and two are for the method.
     assert abs(covered(kind, 10, 200, seed=6) - 0.8) < 0.03
 
 
-def test_the_interval_of_a_tracked_mix_allows_for_an_f0_that_is_not_calibrated(gauss) -> None:
-    """Rows in the shares mu of the hold-out's own: what f0 gets wrong there is known exactly."""
+def test_the_interval_of_a_tracked_prior_allows_for_an_f0_that_is_not_calibrated(gauss) -> None:
+    """Held-out rows in the shares mu: what f0 gets wrong there is known exactly."""
     P = gauss.proba**2.0
     source = build_source(
         ProbabilityModel(classes=[0, 1, 2, 3]), P / P.sum(axis=1, keepdims=True), gauss.labels
     )
     mu = np.array([0.05, 0.15, 0.3, 0.5])
-    mix = discounted(source.proba, source, (mu / source.counts)[source.labels])
-    assert np.abs(mix - mu).max() > 0.01
-    assert np.allclose(recentred(source, mix, np.full(4, True)), mu, atol=1e-6)
-    low, high = prior_interval(source, mix, 10**5)
+    prior = discounted(source.proba, source, (mu / source.counts)[source.labels])
+    assert np.abs(prior - mu).max() > 0.01
+    assert np.allclose(recentred(source, prior, np.full(4, True)), mu, atol=1e-6)
+    low, high = prior_interval(source, prior, 10**5)
     assert ((low <= mu) & (mu <= high)).all()
     low, high = prior_interval(source, mu, 10**5, corrected=True)
     assert ((low <= mu) & (mu <= high)).all()
 
 
-@pytest.mark.parametrize("mix", [[1.0, 0.0], [0.0, 1.0]])
-def test_a_tracked_mix_on_the_edge_has_a_finite_interval(mix) -> None:
-    low, high = prior_interval(sure_source([50, 50]), np.array(mix), size=20)
+@pytest.mark.parametrize("prior", [[1.0, 0.0], [0.0, 1.0]])
+def test_a_tracked_prior_on_the_edge_has_a_finite_interval(prior) -> None:
+    low, high = prior_interval(sure_source([50, 50]), np.array(prior), size=20)
     assert (low[0], high[0]) == pytest.approx((1 - high[1], 1 - low[1]))
     assert 0.05 < (high - low).min() < (high - low).max() < 0.2
 
 
-def test_the_covariance_of_the_mix_is_that_of_a_multinomial_for_a_sure_f0() -> None:
+def test_the_covariance_of_the_prior_is_that_of_a_multinomial_for_a_sure_f0() -> None:
     source = sure_source([10**5] * 3)
-    mix = np.array([0.5, 0.3, 0.2])
-    expected = (np.diag(mix) - np.outer(mix, mix)) / 200
-    assert np.allclose(mix_covariance(source, mix, 200), expected, atol=1e-8)
+    prior = np.array([0.5, 0.3, 0.2])
+    expected = (np.diag(prior) - np.outer(prior, prior)) / 200
+    assert np.allclose(prior_covariance(source, prior, 200), expected, atol=1e-8)
 
 
-def test_the_estimated_mix_is_right_for_an_f0_that_is_not_calibrated(world, gauss) -> None:
+def test_the_estimated_prior_is_right_for_an_f0_that_is_not_calibrated(population, gauss) -> None:
     def blunt(P):
         Q = P**3 * [1.0, 2.0, 0.5, 1.0]
         return Q / Q.sum(axis=1, keepdims=True)
@@ -225,11 +228,11 @@ def test_the_estimated_mix_is_right_for_an_f0_that_is_not_calibrated(world, gaus
     source = build_source(names, blunt(gauss.proba), gauss.labels)
     rng = np.random.default_rng(2)
     mu = np.array([0.1, 0.2, 0.3, 0.4])
-    rows = world.proba(world.draw(rng.choice(4, 20_000, p=mu), rng))
-    assert np.allclose(estimate_mix(source, blunt(rows)), mu, atol=0.02)
+    rows = population.proba(population.draw(rng.choice(4, 20_000, p=mu), rng))
+    assert np.allclose(estimate_prior(source, blunt(rows)), mu, atol=0.02)
 
 
-def test_a_mix_that_f0_says_little_about_still_is_a_mix() -> None:
+def test_a_prior_that_f0_says_little_about_still_is_a_prior() -> None:
     """Two classes that f0 hardly tells apart: their covariance is capped, not their total's."""
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], 300)
@@ -237,15 +240,15 @@ def test_a_mix_that_f0_says_little_about_still_is_a_mix() -> None:
     P = np.where((y < 2)[:, None], np.c_[0.48 - hint, 0.48 + hint, np.full(900, 0.04)], 0.02)
     P[y == 2, 2] = 0.96
     source = build_source(ProbabilityModel(classes=[0, 1, 2]), P, y)
-    covariance = mix_covariance(source, np.array([0.4, 0.3, 0.3]), 500)
+    covariance = prior_covariance(source, np.array([0.4, 0.3, 0.3]), 500)
     assert np.linalg.eigvalsh(covariance)[-1] == pytest.approx(1 / 12)
     assert covariance[2, 2] == pytest.approx(0.3 * 0.7 / 500, rel=0.1)
     report = estimate_accuracy(source, np.array([0.4, 0.3, 0.3]), 500)
     assert 0.4 < report.accuracy < 0.9
 
 
-def test_the_estimate_starts_again_where_the_likeliest_mix_is_far_off(world, gauss) -> None:
-    """An f0 that hardly believes in class 0: influence functions at its mix are not sharp."""
+def test_the_estimate_starts_again_where_the_likeliest_prior_is_far_off(population, gauss) -> None:
+    """An f0 that hardly believes in class 0: influence functions at its prior are not sharp."""
     tilt = np.array([0.003, 1.0, 1.0, 1.0])
 
     def doubting(P):
@@ -259,53 +262,53 @@ def test_the_estimate_starts_again_where_the_likeliest_mix_is_far_off(world, gau
     mu = np.array([0.4, 0.3, 0.2, 0.1])
     errors = []
     for _ in range(40):
-        rows = doubting(world.proba(world.draw(rng.choice(4, 300, p=mu), rng)))
+        rows = doubting(population.proba(population.draw(rng.choice(4, 300, p=mu), rng)))
         likeliest = MLLS(tol=1e-5).raw(source, Batch(rows, rows))
         plain = project_simplex(influence_at(source, likeliest, 300).of(source, rows).mean(axis=0))
-        errors.append([((m - mu) ** 2).sum() for m in (plain, estimate_mix(source, rows))])
+        errors.append([((m - mu) ** 2).sum() for m in (plain, estimate_prior(source, rows))])
     first, final = np.mean(errors, axis=0)
     assert final < 0.9 * first
 
 
 def test_sizes() -> None:
     source = sure_source([90, 10])
-    assert hold_out_size(source, source.prior) == pytest.approx(100)
-    assert hold_out_size(source, np.array([0.0, 1.0])) == pytest.approx(10)
+    assert held_out_size(source, source.prior) == pytest.approx(100)
+    assert held_out_size(source, np.array([0.0, 1.0])) == pytest.approx(10)
     rate = 0.02
     weights = (1 - rate) ** np.arange(5000)
     assert effective_size(weights) == pytest.approx((2 - rate) / rate, rel=1e-6)
 
 
 def test_accuracy_without_rows_is_the_weighted_recall_less_the_optimism(gauss) -> None:
-    mix = np.array([0.7, 0.1, 0.1, 0.1])
-    adapted = reweighted(gauss, mix, gauss.proba)
+    prior = np.array([0.7, 0.1, 0.1, 0.1])
+    adapted = reweighted(gauss, prior, gauss.proba)
     right = adapted.argmax(axis=1) == gauss.labels
     recall = np.array([right[gauss.labels == k].mean() for k in range(4)])
-    given = estimate_accuracy(gauss, mix, 1000, hold_out=adapted)
+    given = estimate_accuracy(gauss, prior, 1000, held_out=adapted)
     assert np.allclose(given.recall, recall)
-    assert given.accuracy == pytest.approx(mix @ recall)
+    assert given.accuracy == pytest.approx(prior @ recall)
     called = adapted.argmax(axis=1)
-    weights = (mix / gauss.counts)[gauss.labels]
+    weights = (prior / gauss.counts)[gauss.labels]
     for k in range(4):
         mine = called == k
         assert given.precision[k] == pytest.approx(
             (weights * (mine & (gauss.labels == k))).sum() / (weights * mine).sum()
         )
-    own = estimate_accuracy(gauss, mix, 1000)
+    own = estimate_accuracy(gauss, prior, 1000)
     assert 0 <= given.accuracy - own.accuracy < 0.02
     assert own.low <= own.accuracy <= own.high
 
 
-def test_accuracy_is_close_to_the_truth_on_average(gauss, world) -> None:
+def test_accuracy_is_close_to_the_truth_on_average(gauss, population) -> None:
     rng = np.random.default_rng(5)
     errors, held = [], 0
     for _ in range(60):
         mu = rng.dirichlet(np.ones(4))
         y = rng.choice(4, 1000, p=mu)
-        proba = world.proba(world.draw(y, rng))
-        mix = estimate_mix(gauss, proba)
-        adapted = reweighted(gauss, mix, proba)
-        report = estimate_accuracy(gauss, mix, 1000, rows=adapted, level=0.95)
+        proba = population.proba(population.draw(y, rng))
+        prior = estimate_prior(gauss, proba)
+        adapted = reweighted(gauss, prior, proba)
+        report = estimate_accuracy(gauss, prior, 1000, rows=adapted, level=0.95)
         truth = (adapted.argmax(axis=1) == y).mean()
         errors.append(report.accuracy - truth)
         held += report.low - 0.02 <= truth <= report.high + 0.02
@@ -316,18 +319,33 @@ def test_accuracy_is_close_to_the_truth_on_average(gauss, world) -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda s: mix_interval(s, np.ones((2, 3))), "columns"),
-        (lambda s: mix_interval(s, np.eye(4), level=1.0), "level"),
-        (lambda s: mix_interval(s, np.empty((0, 4))), "empty"),
+        (lambda s: batch_prior_interval(s, np.ones((2, 3))), "columns"),
+        (lambda s: batch_prior_interval(s, np.eye(4), level=1.0), "level"),
+        (lambda s: batch_prior_interval(s, np.empty((0, 4))), "empty"),
         (lambda s: prior_interval(s, [1.0, 0.0], 10), "4 shares"),
         (lambda s: prior_interval(s, [0.25] * 4, 0), "size"),
         (lambda s: prior_interval(s, [0.5, 0.6, -0.1, 0.0], 5), "shares"),
         (lambda s: estimate_accuracy(s, [0.25] * 4, np.nan), "size"),
-        (lambda s: estimate_accuracy(s, [0.25] * 4, 9, hold_out=np.eye(4)), "hold_out"),
-        (lambda s: hold_out_size(s, [2.0, 0, 0, 0]), "shares"),
+        (lambda s: estimate_accuracy(s, [0.25] * 4, 9, held_out=np.eye(4)), "held_out"),
+        (lambda s: held_out_size(s, [2.0, 0, 0, 0]), "shares"),
         (lambda s: effective_size(np.zeros(3)), "weights"),
     ],
 )
 def test_bad_input_is_refused(gauss, call, words) -> None:
     with pytest.raises(InputError, match=words):
         call(gauss)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("estimate_mix", "estimate_prior"),
+        ("hold_out_size", "held_out_size"),
+        ("mix_interval", "batch_prior_interval"),
+    ],
+)
+def test_an_old_name_says_the_new_one(old, new) -> None:
+    with pytest.raises(AttributeError, match=f"called priorshift.{new} now"):
+        getattr(priorshift, old)
+    assert callable(getattr(priorshift, new))
+    assert old not in dir(priorshift)

@@ -10,7 +10,7 @@ from priorshift.datasets.offline import offline_stage
 from priorshift.errors import InputError
 from priorshift.learners import FIX, FTH
 from priorshift.simulation.evaluate import evaluate
-from priorshift.simulation.recorded import RecordedStream, mix_around
+from priorshift.simulation.recorded import RecordedStream, prior_around
 from priorshift.simulation.shifts import total_variation
 from priorshift.simulation.streams import GaussianWorld
 
@@ -24,13 +24,13 @@ def digits():
 
 
 @pytest.mark.parametrize("near", [0, 4, 1000])
-def test_the_mix_around_a_round_counts_labels_on_both_sides(near):
+def test_the_prior_around_a_round_counts_labels_on_both_sides(near):
     y = np.random.default_rng(0).integers(0, 3, 47)
-    found = mix_around(y, 3, batch_size=5, near=near)
+    found = prior_around(y, 3, batch_size=5, near=near)
     assert found.shape == (9, 3)
-    for t, mix in enumerate(found):
+    for t, prior in enumerate(found):
         part = y[max(5 * t - near, 0) : 5 * t + 5 + near]
-        np.testing.assert_allclose(mix, np.bincount(part, minlength=3) / len(part))
+        np.testing.assert_allclose(prior, np.bincount(part, minlength=3) / len(part))
 
 
 def test_given_rows_keep_their_order(digits):
@@ -76,7 +76,7 @@ def test_thinning_keeps_each_kth_label_with_its_row():
     np.testing.assert_array_equal(labels, y[::3][:32])
 
 
-def test_thinning_makes_the_mix_move_faster_from_round_to_round():
+def test_thinning_makes_the_prior_move_faster_from_round_to_round():
     y = np.repeat(np.random.default_rng(3).integers(0, 3, 40), 100)
     slow, fast = (RecordedStream(WORLD, y, 10, near=20, every=every) for every in (1, 5))
     assert len(fast) == len(slow) // 5

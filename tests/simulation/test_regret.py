@@ -15,15 +15,15 @@ from priorshift.simulation.theory import atlas_ada_bound, atlas_bound, static_bo
 from priorshift.source import build_source
 from priorshift.source.model import LinearModel
 
-MIXES = np.array([[0.4, 0.3, 0.3], [0.05, 0.9, 0.05], [0.0, 0.5, 0.5], [0.0, 0.0, 1.0]])
+PRIORS = np.array([[0.4, 0.3, 0.3], [0.05, 0.9, 0.05], [0.0, 0.5, 0.5], [0.0, 0.0, 1.0]])
 ROUNDS = 200
 
 
-def by_scipy(reference, X, y, mix, radius, loss="softmax"):
-    shape = (len(mix), X.shape[1])
+def by_scipy(reference, X, y, prior, radius, loss="softmax"):
+    shape = (len(prior), X.shape[1])
 
     def objective(flat):
-        value, gradient = reference.value_and_gradient(loss, X, y, flat.reshape(shape), mix)
+        value, gradient = reference.value_and_gradient(loss, X, y, flat.reshape(shape), prior)
         return value, gradient.ravel()
 
     inside = {"type": "ineq", "fun": lambda v: radius**2 - v @ v, "jac": lambda v: -2 * v}
@@ -42,9 +42,9 @@ def by_scipy(reference, X, y, mix, radius, loss="softmax"):
 def test_best_risks_against_scipy(blobs, fitted, reference, diameter):
     source = build_source(fitted, blobs.X, blobs.y, diameter=diameter)
     X, y = source.risk.XT.T.astype(np.float64), source.labels
-    found = best_risks(source, source.risk, MIXES)
-    for mix, value in zip(MIXES, found, strict=True):
-        assert value == pytest.approx(by_scipy(reference, X, y, mix, diameter / 2), abs=2e-4)
+    found = best_risks(source, source.risk, PRIORS)
+    for prior, value in zip(PRIORS, found, strict=True):
+        assert value == pytest.approx(by_scipy(reference, X, y, prior, diameter / 2), abs=2e-4)
 
 
 def test_best_risks_of_a_model_too_large_for_newton(reference):
@@ -54,29 +54,31 @@ def test_best_risks_of_a_model_too_large_for_newton(reference):
     X = rng.normal(size=(450, 50)) + 0.4 * rng.normal(size=(3, 50))[y]
     head = rng.normal(size=(3, 50))
     source = build_source(LinearModel(head, [0, 1, 2]), X, y, intercept=False, diameter=4.0)
-    found = best_risks(source, source.risk, MIXES[:2])
+    found = best_risks(source, source.risk, PRIORS[:2])
     rows = source.risk.XT.T.astype(np.float64)
-    for mix, value in zip(MIXES[:2], found, strict=True):
-        assert value == pytest.approx(by_scipy(reference, rows, source.labels, mix, 2.0), abs=1e-3)
+    for prior, value in zip(PRIORS[:2], found, strict=True):
+        assert value == pytest.approx(
+            by_scipy(reference, rows, source.labels, prior, 2.0), abs=1e-3
+        )
 
 
 def test_best_risks_with_the_hinge_are_the_hinge_s(blobs, fitted, reference):
     """The least hinge risk in the ball, as far as a smoothed reference can tell."""
     source = build_source(fitted, blobs.X, blobs.y, loss="hinge", diameter=3.0)
     X, y = source.risk.XT.T.astype(np.float64), source.labels
-    found = best_risks(source, source.risk, MIXES[:2])
-    for mix, value in zip(MIXES[:2], found, strict=True):
-        reference_value = by_scipy(reference, X, y, mix, 1.5, loss="smoothed")
+    found = best_risks(source, source.risk, PRIORS[:2])
+    for prior, value in zip(PRIORS[:2], found, strict=True):
+        reference_value = by_scipy(reference, X, y, prior, 1.5, loss="smoothed")
         # The smoothing of the reference, 0.05 log 3, bounds the hinge from both sides.
         assert reference_value - 0.05 * np.log(3) - 1e-3 <= value <= reference_value + 2e-3
 
 
-def test_equal_mixes_share_a_value_and_order_does_not_matter(source):
-    found = best_risks(source, source.risk, MIXES[[2, 0, 2, 1, 0]])
+def test_equal_priors_share_a_value_and_order_does_not_matter(source):
+    found = best_risks(source, source.risk, PRIORS[[2, 0, 2, 1, 0]])
     assert found[0] == found[2]
     assert found[1] == found[4]
     np.testing.assert_allclose(
-        found, best_risks(source, source.risk, MIXES)[[2, 0, 2, 1, 0]], atol=2e-4
+        found, best_risks(source, source.risk, PRIORS)[[2, 0, 2, 1, 0]], atol=2e-4
     )
 
 
@@ -159,7 +161,7 @@ def test_atlas_ada_under_theorem_3(known, best):
 
 
 def test_an_ensemble_beats_a_step_size_that_is_wrong(known, best):
-    """With the paper's constants and a mix that jumps, ATLAS leaves a timid UOGD far behind."""
+    """With the paper's constants and a prior that jumps, ATLAS leaves a timid UOGD far behind."""
     timid, _ = dynamic(UOGD(step=0.01), known, best)
     ensemble, _ = dynamic(ATLAS(horizon=ROUNDS, gradient_bound=1.0), known, best)
     hinted, _ = dynamic(

@@ -91,8 +91,8 @@ def test_blocks_do_not_repeat_each_other() -> None:
 
 @pytest.mark.parametrize("world", ["independent", "pool"])
 def test_a_longer_stream_begins_like_a_shorter_one(world: str) -> None:
-    mixes = np.random.default_rng(0).dirichlet([1, 1, 1], size=150)
-    long, short = (whole(Stream(WORLDS[world], mixes[:n], 4, seed=3)) for n in (150, 90))
+    priors = np.random.default_rng(0).dirichlet([1, 1, 1], size=150)
+    long, short = (whole(Stream(WORLDS[world], priors[:n], 4, seed=3)) for n in (150, 90))
     for a, b in zip(long, short, strict=True):
         np.testing.assert_array_equal(a[: len(b)], b)
 
@@ -104,18 +104,18 @@ def test_a_batch_larger_than_a_block_works() -> None:
 
 
 def test_class_shares_follow_the_priors_of_each_round() -> None:
-    mixes = np.array([[0.2, 0.5, 0.3], [0.0, 0.1, 0.9], [0.7, 0.0, 0.3], [0.0, 1.0, 0.0]])
+    priors = np.array([[0.2, 0.5, 0.3], [0.0, 0.1, 0.9], [0.7, 0.0, 0.3], [0.0, 1.0, 0.0]])
     size = 40_000
-    for mix, (_, y) in zip(mixes, Stream(WORLDS["pool"], mixes, size, seed=0), strict=True):
+    for prior, (_, y) in zip(priors, Stream(WORLDS["pool"], priors, size, seed=0), strict=True):
         shares = np.bincount(y, minlength=3) / size
-        assert (np.abs(shares - mix) <= 5 * np.sqrt(mix * (1 - mix) / size)).all()
+        assert (np.abs(shares - prior) <= 5 * np.sqrt(prior * (1 - prior) / size)).all()
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, 2), st.integers(0, 2**32))
 def test_a_class_of_share_0_is_never_drawn(empty: int, seed: int) -> None:
-    mix = np.random.default_rng(seed).dirichlet([1, 1])
-    for _, y in Stream(WORLDS["pool"], [np.insert(mix, empty, 0.0)] * 3, 50, seed):
+    prior = np.random.default_rng(seed).dirichlet([1, 1])
+    for _, y in Stream(WORLDS["pool"], [np.insert(prior, empty, 0.0)] * 3, 50, seed):
         assert empty not in y
 
 
@@ -172,9 +172,9 @@ def test_worlds_and_streams_satisfy_the_protocol_and_show_themselves() -> None:
 
 
 def test_priors_of_a_stream_cannot_be_changed_from_outside() -> None:
-    mixes = np.array([MU1, MU1])
-    stream = Stream(WORLDS["pool"], mixes, 5, seed=0)
-    mixes[:] = MU2
+    priors = np.array([MU1, MU1])
+    stream = Stream(WORLDS["pool"], priors, 5, seed=0)
+    priors[:] = MU2
     np.testing.assert_array_equal(stream.priors, [MU1, MU1])
     with pytest.raises(ValueError, match="read-only"):
         stream.priors[0, 0] = 1
@@ -185,7 +185,7 @@ def test_priors_of_a_stream_cannot_be_changed_from_outside() -> None:
     [
         ({"priors": [MU1, [0.5, 0.5, 0.5]]}, "in round 1"),
         ({"priors": MU1}, "one row per round"),
-        ({"priors": [[0.5, 0.5]]}, "world's 3 classes"),
+        ({"priors": [[0.5, 0.5]]}, "population's 3 classes"),
         ({"batch_size": 0}, "batch_size"),
         ({"batch_size": 2.0}, "batch_size"),
         ({"seed": -1}, "seed"),
@@ -207,7 +207,7 @@ def test_bad_chunk_sizes_are_refused_at_the_call() -> None:
     ("X", "y", "n_classes", "says"),
     [
         (np.eye(3), [0, 1, 1], 3, "class 2 has no rows"),
-        (np.eye(3), [0, 1], 2, "one class index per row"),
+        (np.eye(3), [0, 1], 2, "for 2 labels"),
         (np.eye(3), [0, 1, 5], 2, "from 0 to 5"),
         (np.eye(3), [0, 1, -1], 2, "from -1 to 1"),
         (np.eye(3), [0.0, 1.0, 1.0], 2, "one class index per row"),

@@ -1,13 +1,15 @@
-r"""What one row says about each class's share, given a class mix.
+r"""What one row says about each class's share of the stream, given a class prior.
 
-For a mix :math:`\mu` let :math:`g_k(x) = r_k(x) / (\mu^\top r(x))` with the density ratios
-:math:`r_k = f_0(x)_k / \pi_{0,k}`, and :math:`G_{kj}` its mean over class j of the hold-out. Then
+For a class prior :math:`\mu` let :math:`g_k(x) = r_k(x) / (\mu^\top r(x))` with the density ratios
+:math:`r_k = f_0(x)_k / \pi_{0,k}`, and :math:`G_{kj}` its mean over class j of the held-out set.
+Then
 
 .. math:: h(x) = G^{-1} g(x), \qquad \mathbb{E}_j[h_k] = 1\{j = k\},
 
-so that the mean of h over any rows is an unbiased estimate of their mix, whatever the mix is and
-whether or not f0 is calibrated: that is label shift alone. Where f0 is calibrated, G is the Fisher
-information of the mix, and the estimate at the right :math:`\mu` is as sharp as maximum likelihood.
+so that the mean of h over any rows is an unbiased estimate of their class prior, whatever
+:math:`\mu` is and whether or not f0 is calibrated: that is label shift alone. Where f0 is
+calibrated, G is the Fisher information of the class prior, and the estimate at the right
+:math:`\mu` is as sharp as maximum likelihood.
 """
 
 from __future__ import annotations
@@ -22,26 +24,26 @@ from priorshift.priors.mlls import density_ratios
 from priorshift.source import Source
 from priorshift.typing import AnyArray, FloatArray
 
-# Directions of the mix that f0 tells less about than this share of the best one.
+# Directions of the class prior that f0 tells less about than this share of the best one.
 _WEAK = 1e-6
 _ABSENT = 1e-9
 
 
 class Influence(NamedTuple):
-    """Influence functions at a mix, and their moments on the hold-out.
+    """Influence functions at a class prior, and their moments on the held-out set.
 
     Attributes
     ----------
-    mix : (K,) array
-        The mix, moved a little into the inside of the simplex.
+    prior : (K,) array
+        The class prior, moved a little into the inside of the simplex.
     inverse : (K, K) array
         G^-1.
     squares, cubes, variances : (K, K) arrays
-        Means of squares and cubes, and variances, of h_k on class j of the hold-out, in row k
+        Means of squares and cubes, and variances, of h_k on class j of the held-out set, in row k
         and column j.
     """
 
-    mix: FloatArray
+    prior: FloatArray
     inverse: FloatArray
     squares: FloatArray
     cubes: FloatArray
@@ -49,14 +51,14 @@ class Influence(NamedTuple):
 
     def of(self, source: Source, proba: FloatArray) -> FloatArray:
         """Return h (n, K) of rows with f0's probabilities ``proba``."""
-        influence: FloatArray = _tilted(proba, source.prior, self.mix) @ self.inverse.T
+        influence: FloatArray = _scores(proba, source.prior, self.prior) @ self.inverse.T
         return influence
 
 
-def influence_at(source: Source, mix: FloatArray, size: float) -> Influence:
-    """Return the influence functions at a mix that ``size`` rows were seen of.
+def influence_at(source: Source, prior: FloatArray, size: float) -> Influence:
+    """Return the influence functions at a class prior that ``size`` rows were seen of.
 
-    Half a row of every class is added to the mix, so that a class that was not seen keeps a scale.
+    Half a row of every class is added to the prior, so that a class that was not seen has a scale.
 
     Examples
     --------
@@ -68,34 +70,34 @@ def influence_at(source: Source, mix: FloatArray, size: float) -> Influence:
            [0., 1.]])
     """
     n_classes = len(source.prior)
-    inside = (size * mix + 0.5) / (size + 0.5 * n_classes)
-    tilted = _tilted(source.proba, source.prior, inside)
-    hot = np.eye(n_classes)[source.labels]
-    hot /= hot.sum(axis=0)
-    inverse = np.asarray(np.linalg.pinv(tilted.T @ hot, rcond=_WEAK), dtype=np.float64)
-    h = tilted @ inverse.T
+    inside = (size * prior + 0.5) / (size + 0.5 * n_classes)
+    scores = _scores(source.proba, source.prior, inside)
+    average = class_averages(source)
+    inverse = np.asarray(np.linalg.pinv(scores.T @ average, rcond=_WEAK), dtype=np.float64)
+    h = scores @ inverse.T
     # What is rarer than one row of a class may not have shown: no variance is taken to be less than
     # half a row of each class that speaks wholly for each other one would make it.
     rare = 0.5 / np.bincount(source.labels, minlength=n_classes)
-    means = h.T @ hot
-    seen = (h**2).T @ hot - means**2
+    means = h.T @ average
+    seen = (h**2).T @ average - means**2
     variances = np.maximum(seen, rare)
     return Influence(
-        mix=inside,
+        prior=inside,
         inverse=inverse,
         squares=variances + means**2,
-        cubes=(h**3).T @ hot + 3.0 * means * (variances - seen),
+        cubes=(h**3).T @ average + 3.0 * means * (variances - seen),
         variances=variances,
     )
 
 
-def recentred(source: Source, mix: FloatArray, seen: AnyArray) -> FloatArray:
-    r"""Return the mix that rows have under which ``mix`` is the likeliest one by f0.
+def recentred(source: Source, prior: FloatArray, seen: AnyArray) -> FloatArray:
+    r"""Return the class prior of rows under which ``prior`` is the likeliest one by f0.
 
-    At the likeliest mix :math:`\mu` the mean of :math:`g_k` over the rows is 1 for every class with
-    a share above 0. Under label shift it also is :math:`\sum_j G_{kj} m_j`, with m the rows' own
-    mix and G from the hold-out, and that can be solved for m. Classes that are not ``seen`` keep
-    their share. For an f0 that is calibrated, m is :math:`\mu` but for the hold-out's noise.
+    At the likeliest prior :math:`\mu` the mean of :math:`g_k` over the rows is 1 for every class
+    with a share above 0. Under label shift it also is :math:`\sum_j G_{kj} m_j`, with m the rows'
+    own class prior and G from the held-out set, and that can be solved for m. Classes that are not
+    ``seen`` stay as they are. For an f0 that is calibrated, m is :math:`\mu` but for the held-out
+    set's noise.
 
     Examples
     --------
@@ -105,53 +107,55 @@ def recentred(source: Source, mix: FloatArray, seen: AnyArray) -> FloatArray:
     >>> recentred(source, np.array([0.1875, 0.8125]), np.array([True, True])).round(3)
     array([0.25, 0.75])
     """
-    hot = np.eye(len(source.prior))[source.labels]
-    # A row that only absent classes explain keeps a finite weight.
-    G = _tilted(source.proba, source.prior, np.maximum(mix, _ABSENT)).T @ (hot / hot.sum(axis=0))
-    known = 1.0 - G[np.ix_(seen, ~seen)] @ mix[~seen]
-    centre = mix.copy()
+    # A row that only absent classes explain has a finite weight all the same.
+    scores = _scores(source.proba, source.prior, np.maximum(prior, _ABSENT))
+    G = scores.T @ class_averages(source)
+    known = 1.0 - G[np.ix_(seen, ~seen)] @ prior[~seen]
+    centre = prior.copy()
     centre[seen] = np.linalg.pinv(G[np.ix_(seen, seen)], rcond=_WEAK) @ known
     return centre
 
 
-def _tilted(proba: FloatArray, prior: FloatArray, mix: FloatArray) -> FloatArray:
-    ratios = density_ratios(proba, prior)
-    tilted: FloatArray = ratios / (ratios @ mix)[:, None]
-    return tilted
+def _scores(proba: FloatArray, old: FloatArray, new: FloatArray) -> FloatArray:
+    """The g (n, K) of rows whose probabilities are those under the class prior ``old``."""
+    ratios = density_ratios(proba, old)
+    scores: FloatArray = ratios / (ratios @ new)[:, None]
+    return scores
 
 
-def check_mix(mix: FloatArray, n_classes: int, where: str = "mix") -> FloatArray:
-    """Return a class mix as floats on the simplex, or refuse it.
+def class_averages(source: Source) -> FloatArray:
+    """Weights (n, K): ``values @ weights`` are the means of held-out values over each class.
 
     Examples
     --------
-    >>> check_mix([0.5, 0.6], 2)
+    >>> from types import SimpleNamespace
+    >>> source = SimpleNamespace(labels=np.array([0, 0, 1]), prior=np.full(2, 0.5))
+    >>> np.array([1.0, 3.0, 5.0]) @ class_averages(source)
+    array([2., 5.])
+    """
+    n_classes = len(source.prior)
+    counts = np.bincount(source.labels, minlength=n_classes)
+    weights: FloatArray = np.eye(n_classes)[source.labels] / counts
+    return weights
+
+
+def check_prior(prior: FloatArray, n_classes: int) -> FloatArray:
+    """Return a class prior as floats on the simplex, or refuse it.
+
+    Examples
+    --------
+    >>> check_prior([0.5, 0.6], 2)
     Traceback (most recent call last):
     ...
-    priorshift.errors.InputError: mix must hold 2 shares from 0 that add up to 1, got [0.5 0.6]
+    priorshift.errors.InputError: prior must hold 2 shares from 0 that add up to 1, got [0.5 0.6]
     """
-    values = np.asarray(mix, dtype=np.float64)
+    values = np.asarray(prior, dtype=np.float64)
     good = values.shape == (n_classes,) and bool(np.isfinite(values).all())
     if not good or (values < -1e-9).any() or abs(values.sum() - 1.0) > 1e-6:
         raise InputError(
-            f"{where} must hold {n_classes} shares from 0 that add up to 1, got {values}"
+            f"prior must hold {n_classes} shares from 0 that add up to 1, got {values}"
         )
     return np.maximum(values, 0.0)
-
-
-def check_level(level: float) -> float:
-    """Return a confidence level, or refuse it.
-
-    Examples
-    --------
-    >>> check_level(90)
-    Traceback (most recent call last):
-    ...
-    priorshift.errors.InputError: level is 90: give a chance between 0 and 1, such as 0.9
-    """
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level is {level}: give a chance between 0 and 1, such as 0.9")
-    return float(level)
 
 
 def check_proba(rows: object, n_classes: int) -> FloatArray:

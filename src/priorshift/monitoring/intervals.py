@@ -1,15 +1,25 @@
-r"""Confidence intervals for the class mix of a batch, a window or a tracker.
+r"""Confidence intervals for the class prior of a batch, a window or a tracker.
 
 With the influence functions h of `priorshift.monitoring.influence`, the estimate of class k is the
-mean of h_k. If its true share is m, and the other classes keep their proportions
+mean of h_k. If its true share is m, and the other classes are in the proportions
 :math:`\nu_j`, the variance of that estimate is
 
 .. math:: \sigma_k^2(m) = \frac{m s_{kk} + (1-m) \sum_{j \ne k} \nu_j s_{kj} - m^2}{N}
     + \frac{m^2 v_{kk}}{n_k} + (1-m)^2 \sum_{j \ne k} \frac{\nu_j^2 v_{kj}}{n_j},
 
-the first part from the N rows, the second from the finite hold-out. The interval holds every m
+the first part from the N rows, the second from the finite held-out set. The interval holds every m
 that the estimate does not contradict, with the deviation measured by the variance *at m*, as in
-Wilson's interval for a share; skewness and the ends of [0, 1] are in ``scores.py``.
+Wilson's interval for a share.
+
+*Skewness.* The mean of N influence values is skewed where the share is small: few rows make the
+estimate, as few hits make a count. So its deviation from m, in standard deviations of the estimate
+at m, is turned into a normal score by way of a gamma distribution with the same mean, variance and
+skewness (Wilson and Hilferty, 1931). For counts that comes close to the mid-p value.
+
+*The ends of [0, 1].* A share cannot be below 0, and what was estimated may have been cut off there.
+So a share that is so close to 0 that an estimate of 0 does not contradict it is tested from above
+alone, at the whole level, and all others from both sides at half of it each: for a normal estimate,
+cut off at 0 or not, every share then has exactly the chance asked for. The same holds at 1.
 """
 
 from __future__ import annotations
@@ -17,29 +27,34 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from scipy.special import ndtri
 
+from priorshift._validation import check_chance, check_positive
 from priorshift.errors import InputError, PriorshiftWarning
 from priorshift.monitoring.influence import (
     Influence,
-    check_level,
-    check_mix,
+    check_prior,
     check_proba,
     influence_at,
     recentred,
 )
-from priorshift.monitoring.scores import Moments, accepts
 from priorshift.priors.mlls import MLLS
 from priorshift.priors.simplex import project_simplex
 from priorshift.source import Batch, Source
-from priorshift.typing import FloatArray
+from priorshift.typing import AnyArray, FloatArray
 
 _BISECTIONS = 20
-# Rows of a class below which a tracked mix is taken to lie on the edge of the simplex.
+# Rows of a class below which a tracked prior is taken to lie on the edge of the simplex.
 _SEEN = 0.5
 _ESTIMATOR = MLLS(tol=1e-5)
+_TINY = 1e-12
+# A gamma with more skewness than this says less of a sum of rows than one with this much.
+_SKEWED = 1.0
 
 
-def mix_interval(source: Source, rows: object, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
+def batch_prior_interval(
+    source: Source, rows: object, level: float = 0.9
+) -> tuple[FloatArray, FloatArray]:
     """Return the ends (K,) of a confidence interval for each class's share of the rows.
 
     Parameters
@@ -57,18 +72,18 @@ def mix_interval(source: Source, rows: object, level: float = 0.9) -> tuple[Floa
     >>> from priorshift.source import build_source
     >>> sure = np.repeat(np.eye(2), 10**5, axis=0)
     >>> source = build_source(ProbabilityModel(classes=[0, 1]), sure, sure.argmax(axis=1))
-    >>> low, high = mix_interval(source, np.repeat(np.eye(2), [30, 70], axis=0))
+    >>> low, high = batch_prior_interval(source, np.repeat(np.eye(2), [30, 70], axis=0))
     >>> low.round(3), high.round(3)
     (array([0.229, 0.621]), array([0.379, 0.771]))
     """
     proba = check_proba(rows, source.n_classes)
-    level = check_level(level)
+    level = check_chance("level", level, such_as=0.9)
     influence, estimate = _estimate(source, proba)
     return _interval(source, influence, estimate, float(len(proba)), level)
 
 
-def estimate_mix(source: Source, rows: object) -> FloatArray:
-    """Return the class mix (K,) of the rows: maximum likelihood, set right by the hold-out.
+def estimate_prior(source: Source, rows: object) -> FloatArray:
+    """Return the class prior (K,) of the rows: maximum likelihood, set right by the held-out set.
 
     One step from the maximum of the likelihood with the influence functions: as sharp as the
     maximum where f0 is calibrated, and right without that.
@@ -80,68 +95,68 @@ def estimate_mix(source: Source, rows: object) -> FloatArray:
     >>> from priorshift.source import build_source
     >>> P = np.array([[0.9, 0.1]] * 4 + [[0.1, 0.9]] * 4)  # f0 is right, and does not know it
     >>> source = build_source(ProbabilityModel(classes=[0, 1]), P, [0] * 4 + [1] * 4)
-    >>> estimate_mix(source, np.array([[0.9, 0.1], [0.1, 0.9], [0.1, 0.9], [0.1, 0.9]])).round(3)
+    >>> estimate_prior(source, np.array([[0.9, 0.1], [0.1, 0.9], [0.1, 0.9], [0.1, 0.9]])).round(3)
     array([0.25, 0.75])
     """
     return project_simplex(_estimate(source, check_proba(rows, source.n_classes))[1])
 
 
 def _estimate(source: Source, proba: FloatArray) -> tuple[Influence, FloatArray]:
-    """Influence functions at a mix near the rows' own, and their means, which add up to 1.
+    """Influence functions at a class prior near the rows' own, and their means, which sum to 1.
 
-    Any mix gives an unbiased estimate, and one near the truth a sharp one. The likeliest mix may
-    be far off where f0 is not calibrated; so a second step starts from where the first one ended,
-    and the one with the smaller error to be expected is taken.
+    Any prior gives an unbiased estimate, and one near the truth a sharp one. The likeliest prior
+    may be far off where f0 is not calibrated; so a second step starts from where the first one
+    ended, and the one with the smaller error to be expected is taken.
     """
     with warnings.catch_warnings():
         # It is where one step starts from: near the maximum is near enough.
         warnings.simplefilter("ignore", PriorshiftWarning)
-        mix = _ESTIMATOR.raw(source, Batch(proba, proba))
-    first = _step(source, proba, mix)
+        prior = _ESTIMATOR.raw(source, Batch(proba, proba))
+    first = _step(source, proba, prior)
     second = _step(source, proba, project_simplex(first[1]))
     return min(first, second, key=lambda one: _expected_error(source, one[0], one[1], len(proba)))
 
 
-def _step(source: Source, proba: FloatArray, mix: FloatArray) -> tuple[Influence, FloatArray]:
-    influence = influence_at(source, mix, len(proba))
+def _step(source: Source, proba: FloatArray, prior: FloatArray) -> tuple[Influence, FloatArray]:
+    influence = influence_at(source, prior, len(proba))
     return influence, influence.of(source, proba).mean(axis=0)
 
 
 def _expected_error(
     source: Source, influence: Influence, estimate: FloatArray, size: float
 ) -> float:
-    """Squared error of the estimates, summed over classes, if the mix is what they say."""
-    mix = project_simplex(estimate)
-    rows = (influence.squares @ mix - mix**2) / size
-    return float((rows + influence.variances @ (mix**2 / source.counts)).sum())
+    """Squared error of the estimates, summed over classes, if the prior is what they say."""
+    prior = project_simplex(estimate)
+    rows = (influence.squares @ prior - prior**2) / size
+    return float((rows + influence.variances @ (prior**2 / source.counts)).sum())
 
 
 def prior_interval(
     source: Source,
-    mix: FloatArray,
+    prior: FloatArray,
     size: float,
     level: float = 0.9,
     *,
     corrected: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends (K,) of a confidence interval around a mix that was tracked.
+    """Return the ends (K,) of a confidence interval around a class prior that was tracked.
 
     Parameters
     ----------
     source : Source
-    mix : (K,) array
-        The mix that a learner believes in.
+    prior : (K,) array
+        The class prior that a learner believes in.
     size : float
-        Rows that this belief rests on; for evidence that is discounted by a factor a row,
+        Rows that it rests on; for evidence that is discounted by a factor a row,
         ``(sum of weights)**2 / sum of squared weights``.
     level : float
-        See `mix_interval`. It holds while the mix stands still for as long as the evidence goes
-        back.
+        See `batch_prior_interval`. It holds while the class prior stands still for as long as the
+        evidence goes back.
     corrected : bool
-        False for a mix that makes the evidence likely under f0, as trackers find it: where f0 is
-        wrong on the hold-out, so is the mix, and the interval is moved by that error. True for a
-        mix that allows for f0's errors already, as those of `estimate_mix` and of confusion
-        matrices do.
+        False for a prior that makes the evidence likely under f0, as trackers find it: where f0 is
+        wrong on the held-out set, so is the prior, and the interval is moved by that error. True
+        for a prior that allows for f0's errors already, as those of `estimate_prior` and of
+        confusion matrices do.
 
     Examples
     --------
@@ -154,12 +169,12 @@ def prior_interval(
     >>> low.round(3), high.round(3)
     (array([0.229, 0.621]), array([0.379, 0.771]))
     """
-    mix = check_mix(mix, source.n_classes)
-    if not (np.isfinite(size) and size > 0):
-        raise InputError(f"size is {size}: give the number of rows behind the mix, above 0")
-    influence = influence_at(source, mix, size)
-    centre = mix if corrected else recentred(source, mix, size * mix >= _SEEN)
-    return _interval(source, influence, centre, float(size), check_level(level))
+    prior = check_prior(prior, source.n_classes)
+    check_positive("size, the number of rows behind the prior,", size)
+    influence = influence_at(source, prior, size)
+    centre = prior if corrected else recentred(source, prior, size * prior >= _SEEN)
+    level = check_chance("level", level, such_as=0.9)
+    return _interval(source, influence, centre, float(size), level)
 
 
 def effective_size(weights: FloatArray) -> float:
@@ -176,34 +191,99 @@ def effective_size(weights: FloatArray) -> float:
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def hold_out_size(source: Source, mix: FloatArray) -> float:
-    r"""Rows that the hold-out is worth under a mix: :math:`1 / \sum_k \mu_k^2 / n_k`.
+def held_out_size(source: Source, prior: FloatArray) -> float:
+    r"""Rows that the held-out set is worth under a class prior: :math:`1 / \sum_k \mu_k^2 / n_k`.
 
-    Kish's effective size of the hold-out's rows, each weighted by its class's new share over its
-    old one. All rows where the mix is the hold-out's own, few where a rare class became common.
+    Kish's effective size of the held-out rows, each with the importance weight of its class. All
+    rows where the prior is the held-out set's own, few where a rare class became common.
 
     Examples
     --------
     >>> from types import SimpleNamespace
     >>> source = SimpleNamespace(counts=np.array([90, 10]), n_classes=2)
-    >>> [round(hold_out_size(source, np.array(mix)), 6) for mix in ([0.9, 0.1], [0.0, 1.0])]
+    >>> [round(held_out_size(source, np.array(prior)), 6) for prior in ([0.9, 0.1], [0.0, 1.0])]
     [100.0, 10.0]
     """
-    mix = check_mix(mix, source.n_classes)
-    return float(1.0 / (mix**2 / source.counts).sum())
+    prior = check_prior(prior, source.n_classes)
+    return float(1.0 / (prior**2 / source.counts).sum())
 
 
 def _interval(
     source: Source, influence: Influence, estimate: FloatArray, size: float, level: float
 ) -> tuple[FloatArray, FloatArray]:
     """Both ends, by bisection between the estimate and the ends of [0, 1]."""
-    moments = Moments(influence, source.counts, size)
+    moments = _Moments(influence, source.counts, size)
     outer = np.array([np.zeros(len(estimate)), np.ones(len(estimate))])
     inside, outside = np.clip([estimate, estimate], 0.0, 1.0), outer
-    reached = accepts(estimate, outer, moments, level)
+    reached = _accepts(estimate, outer, moments, level)
     for _ in range(_BISECTIONS):
         half = (inside + outside) / 2.0
-        good = accepts(estimate, half, moments, level)
+        good = _accepts(estimate, half, moments, level)
         inside, outside = np.where(good, half, inside), np.where(good, outside, half)
     low, high = np.where(reached, outer, inside)
     return low, high
+
+
+class _Moments:
+    """Moments of the estimates as functions of the true shares, by class.
+
+    ``counts`` are the held-out rows of each class, ``size`` the rows that the estimate rests on.
+    """
+
+    def __init__(self, influence: Influence, counts: AnyArray, size: float) -> None:
+        others = influence.prior * (1.0 - np.eye(len(counts)))
+        others /= np.maximum(others.sum(axis=1, keepdims=True), _TINY)
+        self.size = size
+        self.squares = np.diag(influence.squares), (others * influence.squares).sum(axis=1)
+        self.cubes = np.diag(influence.cubes), (others * influence.cubes).sum(axis=1)
+        self.own_noise = np.diag(influence.variances) / counts
+        self.other_noise = (others**2 * influence.variances / counts).sum(axis=1)
+
+    def at(self, m: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return deviation and skewness of each class's estimate where its share is m."""
+        square = m * self.squares[0] + (1.0 - m) * self.squares[1]
+        cube = m * self.cubes[0] + (1.0 - m) * self.cubes[1]
+        variance = np.maximum(square - m**2, 0.0) / self.size
+        variance += m**2 * self.own_noise + (1.0 - m) ** 2 * self.other_noise
+        sigma = np.sqrt(np.maximum(variance, _TINY**2))
+        third = (cube - 3.0 * m * square + 2.0 * m**3) / self.size**2
+        return sigma, np.clip(third / sigma**3, -_SKEWED, _SKEWED)
+
+
+def _accepts(estimate: FloatArray, m: FloatArray, moments: _Moments, level: float) -> AnyArray:
+    """Say for each class whether the estimate is compatible with a true share of m."""
+    sigma, skewness = moments.at(m)
+    side = np.where(m > 0.5, -1.0, 1.0)  # what is said of 0 holds of 1, seen from the other end
+    skewness = side * skewness
+    score = normal_score(side * (estimate - m) / sigma, skewness)
+    above = -normal_score(-np.minimum(m, 1.0 - m) / sigma, skewness)
+    return compatible(score, above, level)
+
+
+def normal_score(x: FloatArray, skewness: FloatArray) -> FloatArray:
+    """Return the normal score of a standardised gamma variable of some skewness.
+
+    Examples
+    --------
+    >>> from scipy.stats import pearson3
+    >>> x = np.array([-1.0, 0.0, 2.0])
+    >>> normal_score(x, np.full(3, 0.8)).round(2), ndtri(pearson3.cdf(x, 0.8)).round(2)
+    (array([-1.04,  0.13,  1.76]), array([-1.04,  0.13,  1.76]))
+    """
+    skewness = np.where(np.abs(skewness) < 1e-6, 1e-6, skewness)
+    root = np.cbrt(np.maximum(1.0 + skewness * x / 2.0, 0.0))
+    score: FloatArray = 6.0 / skewness * (root - 1.0) + skewness / 6.0
+    return score
+
+
+def compatible(score: FloatArray, above: FloatArray, level: float) -> AnyArray:
+    """Say whether a score is within its limits, for a mean ``above`` deviations over its bound.
+
+    Examples
+    --------
+    >>> compatible(np.array([-9.0, 1.0, -9.0, 1.0]), np.array([0.5, 0.5, 3.0, 3.0]), 0.8)
+    array([ True, False, False,  True])
+    """
+    one_side, each_side = ndtri(level), ndtri((1.0 + level) / 2.0)
+    within: AnyArray = np.where(above < each_side, score <= one_side, np.abs(score) <= each_side)
+    return within

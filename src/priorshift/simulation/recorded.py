@@ -11,19 +11,24 @@ from numpy.typing import ArrayLike
 from priorshift._validation import check_integer
 from priorshift.errors import InputError
 from priorshift.simulation.shifts import total_variation
-from priorshift.simulation.streams import Chunk, World
+from priorshift.simulation.streams import (
+    Chunk,
+    World,
+    check_indices,
+    check_rows,
+)
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
-__all__ = ["RecordedStream", "mix_around"]
+__all__ = ["RecordedStream", "prior_around"]
 
 _ROUNDS_A_CHUNK = 64
 _NEAR = 500
 
 
-def mix_around(y: IntArray, n_classes: int, batch_size: int, near: int = _NEAR) -> FloatArray:
+def prior_around(y: IntArray, n_classes: int, batch_size: int, near: int = _NEAR) -> FloatArray:
     """Class shares among the labels of each round and ``near`` labels on either side of it.
 
-    The class mix that recorded labels were drawn from is not known; this stands for it.
+    The class prior that recorded labels were drawn from is not known; this stands for it.
 
     Parameters
     ----------
@@ -42,7 +47,7 @@ def mix_around(y: IntArray, n_classes: int, batch_size: int, near: int = _NEAR) 
 
     Examples
     --------
-    >>> mix_around(np.array([0, 0, 0, 1, 1, 1]), n_classes=2, batch_size=2, near=1)
+    >>> prior_around(np.array([0, 0, 0, 1, 1, 1]), n_classes=2, batch_size=2, near=1)
     array([[1. , 0. ],
            [0.5, 0.5],
            [0. , 1. ]])
@@ -52,8 +57,8 @@ def mix_around(y: IntArray, n_classes: int, batch_size: int, near: int = _NEAR) 
     starts = np.arange(0, len(y) - batch_size + 1, batch_size)
     first = np.maximum(starts - near, 0)
     last = np.minimum(starts + batch_size + near, len(y))
-    mixes: FloatArray = (sums[last] - sums[first]) / (last - first)[:, np.newaxis]
-    return mixes
+    priors: FloatArray = (sums[last] - sums[first]) / (last - first)[:, np.newaxis]
+    return priors
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,21 +74,21 @@ class RecordedStream:
     batch_size : int
         N, rows per round.
     X : array_like, (n, d), optional
-        The rows that came with the labels. By default each round draws its rows from the world.
+        The rows that came with the labels. By default rows are drawn from the population.
     seed : int
         Fixes the drawn rows.
     every : int
-        Keep each ``every``-th label only, with its row: the same record, sampled less often. It
-        has fewer rounds, and the class mix moves faster from one to the next.
+        Take each ``every``-th label only, with its row: the same record, sampled less often. It
+        has fewer rounds, and the class prior moves faster from one to the next.
     near : int
-        ``priors`` is the mix of a round's labels and of this many (kept) labels on either side.
+        ``priors`` are the shares among a round's labels and this many on either side.
     rounds : int, optional
         At most so many rounds; by default all.
 
     Attributes
     ----------
     priors : ndarray, (T, K)
-        What stands for the class mix of each round, see :func:`mix_around`.
+        What stands for the class prior of each round, see :func:`prior_around`.
     variation : float
         ``V_T`` of ``priors``.
 
@@ -121,31 +126,28 @@ class RecordedStream:
     ) -> None:
         size = check_integer(batch_size, "batch_size", least=1)
         step = check_integer(every, "every", least=1)
-        labels = _check_labels(np.asarray(y), world.n_classes)
-        rows = None if X is None else _check_rows(np.asarray(X), len(labels))
-        kept = labels[::step]
-        whole = len(kept) // size
+        labels = check_indices(y, world.n_classes)
+        rows = None if X is None else check_rows(X, len(labels))
+        taken = labels[::step]
+        whole = len(taken) // size
         if rounds is not None:
             whole = min(whole, check_integer(rounds, "rounds", least=1))
         if whole == 0:
             raise InputError(
-                f"{len(kept)} labels (of {len(labels)}, every {step}) fill no round of {size}; "
+                f"{len(taken)} labels (of {len(labels)}, every {step}) fill no round of {size}; "
                 "give more labels or a smaller batch_size"
             )
-        kept = kept[: whole * size]
-        for name, value in (
-            ("world", world),
-            ("y", kept),
-            ("X", None if rows is None else rows[::step][: len(kept)]),
-            ("batch_size", size),
-            ("seed", check_integer(seed, "seed", least=0)),
-            ("every", step),
-            (
-                "priors",
-                mix_around(kept, world.n_classes, size, check_integer(near, "near", least=0)),
-            ),
-        ):
-            object.__setattr__(self, name, value)
+        taken = taken[: whole * size]
+        near = check_integer(near, "near", least=0)
+        vars(self).update(
+            world=world,
+            y=taken,
+            X=None if rows is None else rows[::step][: len(taken)],
+            batch_size=size,
+            seed=check_integer(seed, "seed", least=0),
+            every=step,
+            priors=prior_around(taken, world.n_classes, size, near),
+        )
 
     def __repr__(self) -> str:
         rows = "drawn rows" if self.X is None else "its own rows"
@@ -159,14 +161,12 @@ class RecordedStream:
 
     @property
     def variation(self) -> float:
-        """How far the class mix travels, ``V_T``."""
+        """How far the class prior travels, ``V_T``."""
         return total_variation(self.priors)
 
     def __iter__(self) -> Iterator[tuple[AnyArray, IntArray]]:
-        size = self.batch_size
         for chunk in self.chunks():
-            for start in range(0, len(chunk.y), size):
-                yield chunk.X[start : start + size], chunk.y[start : start + size]
+            yield from chunk.batches()
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the rounds in order, several at a time.
@@ -179,7 +179,8 @@ class RecordedStream:
         --------
         >>> from priorshift.simulation.streams import GaussianWorld
         >>> world = GaussianWorld([[0.0], [5.0]], [[1.0]])
-        >>> stream = RecordedStream(world, [0, 1] * 100, batch_size=2, X=np.arange(200)[:, None])
+        >>> rows = np.arange(200)[:, None]
+        >>> stream = RecordedStream(world, [0, 1] * 100, batch_size=2, X=rows)
         >>> [(chunk.first, float(chunk.X[0, 0])) for chunk in stream.chunks()]
         [(0, 0.0), (64, 128.0)]
         """
@@ -191,24 +192,3 @@ class RecordedStream:
             y = self.y[rows]
             X = self.world.draw(y, rng) if self.X is None else self.X[rows].astype(np.float64)
             yield Chunk(first, X, y, self.priors[first:last])
-
-
-def _check_labels(y: AnyArray, n_classes: int) -> IntArray:
-    if y.ndim != 1 or y.dtype.kind not in "iu":
-        raise InputError(
-            f"y has shape {y.shape} and type {y.dtype}; give one class index for each row"
-        )
-    if len(y) and not 0 <= int(y.min()) <= int(y.max()) < n_classes:
-        raise InputError(
-            f"the labels go from {y.min()} to {y.max()}; class indices go from 0 to {n_classes - 1}"
-        )
-    return y.astype(np.intp)
-
-
-def _check_rows(X: AnyArray, labels: int) -> AnyArray:
-    if X.ndim != 2 or len(X) != labels or X.dtype.kind not in "fiub":
-        raise InputError(
-            f"X has shape {X.shape} and type {X.dtype} for {labels} labels; "
-            "give numbers of shape (rows, features), one row for each label"
-        )
-    return X

@@ -46,7 +46,7 @@ def measure_regret(source: Source, data: RiskData, result: Result, priors: Float
     """Compare a run that tracked its risks (``evaluate(..., risk=data)``) with the best models.
 
     ``data`` stand for the true class-conditional distributions, ``priors`` (T, K) are the true
-    mixes.
+    class priors.
 
     Examples
     --------
@@ -57,9 +57,10 @@ def measure_regret(source: Source, data: RiskData, result: Result, priors: Float
     >>> from priorshift.simulation.streams import Stream
     >>> problem = load_dataset("synthetic")
     >>> source = offline_stage(problem)
-    >>> stream = Stream(problem.world, np.tile(problem.mu1, (5, 1)), batch_size=10, seed=0)
+    >>> priors = np.tile(problem.mu1, (5, 1))
+    >>> stream = Stream(problem.world, priors, batch_size=10, seed=0)
     >>> result = evaluate(UOGD(horizon=5), source, stream, risk=source.risk)
-    >>> regret = measure_regret(source, source.risk, result, stream.priors)
+    >>> regret = measure_regret(source, source.risk, result, priors)
     >>> regret.dynamic >= regret.static >= 0
     True
     """
@@ -72,7 +73,7 @@ def measure_regret(source: Source, data: RiskData, result: Result, priors: Float
 
 
 def best_risks(source: Source, data: RiskData, priors: FloatArray) -> FloatArray:
-    """Smallest risk in the ball under each class mix of ``priors`` (T, K); equal ones share it.
+    """Smallest risk in the ball under each class prior of ``priors`` (T, K); equal ones share it.
 
     Examples
     --------
@@ -83,14 +84,14 @@ def best_risks(source: Source, data: RiskData, priors: FloatArray) -> FloatArray
     >>> best_risks(source, source.risk, np.vstack([problem.mu1, problem.mu2])).round(3).tolist()
     [0.211, 0.0]
     """
-    mixes, where = np.unique(priors.round(9), axis=0, return_inverse=True)
-    found = np.empty(len(mixes))
+    distinct, where = np.unique(priors.round(9), axis=0, return_inverse=True)
+    found = np.empty(len(distinct))
     W: Float32Array = source.head[None]
     solver = ImplicitSolver(tolerance=1e-5, max_steps=500)
-    for i, mix in enumerate(mixes):
+    for i, prior in enumerate(distinct):
         centre = np.zeros_like(W)
         step = np.array([_NO_PULL])
-        solved = solver.solve(data, source.loss, centre, W, step, mix, source.radius)
+        solved = solver.solve(data, source.loss, centre, W, step, prior, source.radius)
         W = solved.W
-        found[i] = class_risks(data, source.loss, W)[0] @ mix
+        found[i] = class_risks(data, source.loss, W)[0] @ prior
     return found[where.ravel()]

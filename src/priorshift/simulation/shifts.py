@@ -1,4 +1,4 @@
-"""How the class mix changes over time: the paper's four shifts, and two plain ones.
+"""How the class prior changes over time: the paper's four shifts, and two plain ones.
 
 Each shift mixes two fixed priors, ``mu_t = (1 - alpha_t) mu_1 + alpha_t mu_2`` (paper, appendix
 "Experiment Setup", "Simulated Shifts"); the shifts differ in the weight ``alpha_t`` alone.
@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priorshift._registry import Registry
 from priorshift._validation import check_integer, check_priors
 from priorshift.errors import InputError, InputTypeError
 from priorshift.typing import FloatArray
@@ -31,21 +32,19 @@ __all__ = [
     "total_variation",
 ]
 
-_TOLERANCE = 1e-6
-
 
 def _check_pair(mu1: ArrayLike, mu2: ArrayLike) -> tuple[FloatArray, FloatArray]:
     first, second = check_priors(mu1, "mu1"), check_priors(mu2, "mu2")
     if first.ndim != 1 or second.ndim != 1 or first.shape != second.shape:
         raise InputError(
             f"mu1 has shape {first.shape}, mu2 {second.shape}; "
-            "give two class mixes over the same classes, shape (classes,)"
+            "give two class priors over the same classes, shape (classes,)"
         )
     return first, second
 
 
 class Shift(Protocol):
-    """Anything that turns two class mixes into one for each round.
+    """Anything that turns two class priors into one for each round.
 
     Examples
     --------
@@ -58,7 +57,7 @@ class Shift(Protocol):
     def priors(
         self, mu1: ArrayLike, mu2: ArrayLike, rounds: int, rng: np.random.Generator | int
     ) -> FloatArray:
-        """Return the class mix of each round, shape (T, K)."""
+        """Return the class prior of each round, shape (T, K)."""
         ...
 
 
@@ -86,7 +85,7 @@ class Mixture(ABC):
         Parameters
         ----------
         mu1, mu2 : array_like, (K,)
-            The two class mixes.
+            The two class priors.
         rounds : int
             The number of rounds T.
         rng : numpy.random.Generator or int
@@ -130,7 +129,15 @@ class Linear(Mixture):
 
 
 @dataclass(frozen=True)
-class Square(Mixture):
+class _Periodic(Mixture):
+    period: int = 40
+
+    def __post_init__(self) -> None:
+        check_integer(self.period, "period", least=2)
+
+
+@dataclass(frozen=True)
+class Square(_Periodic):
     """Jump between ``mu_1`` and ``mu_2`` every L/2 rounds, beginning at ``mu_1`` (Squ).
 
     Parameters
@@ -145,10 +152,6 @@ class Square(Mixture):
     """
 
     name: ClassVar[str] = "squ"
-    period: int = 40
-
-    def __post_init__(self) -> None:
-        check_integer(self.period, "period", least=2)
 
     def weights(self, rounds: int, rng: np.random.Generator) -> FloatArray:
         """Return ``alpha_t``, shape (T,)."""
@@ -156,7 +159,7 @@ class Square(Mixture):
 
 
 @dataclass(frozen=True)
-class Sine(Mixture):
+class Sine(_Periodic):
     """Swing between ``mu_2`` and ``mu_1`` in half waves (Sin).
 
     The weight on ``mu_1`` is ``sin(linspace(0, pi, L))[t mod L]`` with t from 0, so each period
@@ -175,10 +178,6 @@ class Sine(Mixture):
     """
 
     name: ClassVar[str] = "sin"
-    period: int = 40
-
-    def __post_init__(self) -> None:
-        check_integer(self.period, "period", least=2)
 
     def weights(self, rounds: int, rng: np.random.Generator) -> FloatArray:
         """Return ``alpha_t``, shape (T,)."""
@@ -219,7 +218,7 @@ class Bernoulli(Mixture):
 
 @dataclass(frozen=True)
 class Constant(Mixture):
-    """Stay at ``mu_1``: the world without a shift (``alpha_t = 0``).
+    """Stay at ``mu_1``: a stream without a shift (``alpha_t = 0``).
 
     Examples
     --------
@@ -237,12 +236,12 @@ class Constant(Mixture):
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Class mixes written down round by round, for example measured ones.
+    """Class priors written down round by round, for example measured ones.
 
     Parameters
     ----------
     table : array_like, (T, K)
-        The class mix of each round.
+        The class prior of each round.
 
     Examples
     --------
@@ -263,12 +262,12 @@ class Given:
             )
         frozen = values.copy()
         frozen.flags.writeable = False
-        object.__setattr__(self, "table", frozen)
+        vars(self)["table"] = frozen
 
     def priors(
         self, mu1: ArrayLike, mu2: ArrayLike, rounds: int, rng: np.random.Generator | int
     ) -> FloatArray:
-        """Return the first ``rounds`` given mixes; ``mu_1`` and ``mu_2`` only fix K."""
+        """Return the first ``rounds`` given priors; ``mu_1`` and ``mu_2`` only fix K."""
         first, _ = _check_pair(mu1, mu2)
         rounds = check_integer(rounds, "rounds", least=1)
         if self.table.shape[1] != len(first):
@@ -284,9 +283,7 @@ class Given:
         return self.table[:rounds].copy()
 
 
-SHIFTS: dict[str, type[Mixture]] = {
-    shift.name: shift for shift in (Linear, Square, Sine, Bernoulli, Constant)
-}
+SHIFTS: Registry[type[Mixture]] = Registry("shift", Linear, Square, Sine, Bernoulli, Constant)
 
 
 def shift_by_name(name: str, **options: Any) -> Mixture:
@@ -305,11 +302,10 @@ def shift_by_name(name: str, **options: Any) -> Mixture:
     >>> shift_by_name("step")
     Traceback (most recent call last):
     ...
-    priorshift.errors.InputError: unknown shift 'step'; known are: lin, squ, sin, ber, constant
+    priorshift.errors.InputError: no shift is called 'step'; choose one of 'lin', 'squ', 'sin',
+    'ber', 'constant'
     """
-    shift = SHIFTS.get(name) if isinstance(name, str) else None
-    if shift is None:
-        raise InputError(f"unknown shift {name!r}; known are: {', '.join(SHIFTS)}")
+    shift = SHIFTS[name]
     known = [field.name for field in fields(shift)]
     for option in options:
         if option not in known:
@@ -319,12 +315,12 @@ def shift_by_name(name: str, **options: Any) -> Mixture:
 
 
 def total_variation(priors: ArrayLike) -> float:
-    r"""Return how far the class mix travels, :math:`V_T = \sum_{t=2}^T \|\mu_t - \mu_{t-1}\|_1`.
+    r"""Return how far the class prior travels, :math:`V_T = \sum_{t=2}^T \|\mu_t - \mu_{t-1}\|_1`.
 
     Parameters
     ----------
     priors : array_like, (T, K)
-        The class mix of each round.
+        The class prior of each round.
 
     Examples
     --------

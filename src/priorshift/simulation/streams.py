@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, solve_triangular
+from sklearn.utils import gen_batches
 
 from priorshift._validation import check_integer, check_priors
 from priorshift.errors import InputError
@@ -61,7 +63,8 @@ class PoolWorld:
     Examples
     --------
     >>> import numpy as np
-    >>> world = PoolWorld(np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 0]), n_classes=2)
+    >>> X, y = np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 0])
+    >>> world = PoolWorld(X, y, n_classes=2)
     >>> world.draw(np.array([1, 1]), np.random.default_rng(0))
     array([[2.],
            [2.]])
@@ -76,39 +79,21 @@ class PoolWorld:
 
     def __post_init__(self) -> None:
         n_classes = check_integer(self.n_classes, "n_classes", least=1)
-        X, y = np.asarray(self.X), np.asarray(self.y)
-        if X.ndim != 2 or X.dtype.kind not in "fiub":
-            raise InputError(
-                f"the pool's X has shape {X.shape} and type {X.dtype}; "
-                "give numbers of shape (rows, features)"
-            )
-        if y.shape != (len(X),) or y.dtype.kind not in "iu":
-            raise InputError(
-                f"the pool has {len(X)} rows but y has shape {y.shape} and type {y.dtype}; "
-                "give one class index per row"
-            )
+        y = check_indices(self.y, n_classes, "the pool's y")
+        X = check_rows(self.X, len(y), "the pool's X")
         if not np.isfinite(X).all():
             raise InputError("the pool's X holds NaN or infinite values; fill or drop those rows")
-        if len(y) and not 0 <= int(y.min()) <= int(y.max()) < n_classes:
-            raise InputError(
-                f"the pool's labels go from {y.min()} to {y.max()}; "
-                f"class indices go from 0 to {n_classes - 1}"
-            )
-        counts = np.bincount(y.astype(np.intp), minlength=n_classes)
+        counts = np.bincount(y, minlength=n_classes)
         if not counts.all():
             raise InputError(
                 f"class {int(np.argmin(counts))} has no rows in the pool, so none can be drawn; "
                 "add rows of that class or leave the class out"
             )
-        for name, value in (
-            ("X", X),
-            ("y", y.astype(np.intp)),
-            ("n_classes", n_classes),
-            ("_order", np.argsort(y, kind="stable")),
-            ("_starts", np.cumsum(counts) - counts),
-            ("_counts", counts),
-        ):
-            object.__setattr__(self, name, value)
+        order, starts = np.argsort(y, kind="stable"), np.cumsum(counts) - counts
+        # A frozen dataclass is filled by its dictionary.
+        vars(self).update(
+            X=X, y=y, n_classes=n_classes, _order=order, _starts=starts, _counts=counts
+        )
 
     def __repr__(self) -> str:
         return f"PoolWorld({len(self.X)} rows x {self.X.shape[1]}, {self.n_classes} classes)"
@@ -134,7 +119,7 @@ class PoolWorld:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianWorld:
-    """Draw ``x ~ N(centre_y, Sigma)``: a world whose densities are known.
+    """Draw ``x ~ N(centre_y, Sigma)``: a population whose densities are known.
 
     Parameters
     ----------
@@ -175,9 +160,9 @@ class GaussianWorld:
             raise InputError(
                 "covariance is not positive definite; its eigenvalues must be above 0"
             ) from error
-        for name, value in (("centres", means), ("covariance", sigma), ("_factor", factor)):
-            value.flags.writeable = False
-            object.__setattr__(self, name, value)
+        for array in (means, sigma, factor):
+            array.flags.writeable = False
+        vars(self).update(centres=means, covariance=sigma, _factor=factor)
 
     def __repr__(self) -> str:
         return f"GaussianWorld({self.n_classes} classes in {self.centres.shape[1]} dimensions)"
@@ -255,7 +240,9 @@ class GaussianWorld:
         rows = np.asarray(X, dtype=np.float64)
         size = self.centres.shape[1]
         if rows.ndim != 2 or rows.shape[1] != size:
-            raise InputError(f"X has shape {rows.shape}; this world's rows have {size} features")
+            raise InputError(
+                f"X has shape {rows.shape}; this population's rows have {size} features"
+            )
         return rows
 
 
@@ -271,7 +258,7 @@ class Chunk(NamedTuple):
     y : ndarray, (r * N,)
         Their class indices, which a learner never sees.
     priors : ndarray, (r, K)
-        The true class mix of each round.
+        The true class prior of each round.
 
     Examples
     --------
@@ -291,21 +278,26 @@ class Chunk(NamedTuple):
         """The number of rounds r."""
         return len(self.priors)
 
+    def batches(self) -> Iterator[tuple[FloatArray, IntArray]]:
+        """Yield rows and class indices of one round after the other."""
+        for part in gen_batches(len(self.y), len(self.y) // self.rounds):
+            yield self.X[part], self.y[part]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stream:
     """A label-shift stream that can be replayed to the last bit.
 
-    Round t has ``N`` rows: ``y ~ mu_t``, then ``x ~ D(x | y)``. The data depend on the world, the
-    priors, the batch size and the seed, never on how they are read. Iterate for one round
-    ``(X_t, y_t)`` at a time, or take :meth:`chunks`.
+    Round t has ``N`` rows: ``y ~ mu_t``, then ``x ~ D(x | y)``. The data depend on the
+    population, the priors, the batch size and the seed, never on how they are read. Iterate for one
+    round ``(X_t, y_t)`` at a time, or take :meth:`chunks`.
 
     Parameters
     ----------
     world : World
         Draws rows for given classes.
     priors : array_like, (T, K)
-        ``mu_t``, the class mix of each round.
+        ``mu_t``, the class prior of each round.
     batch_size : int
         N, rows per round.
     seed : int
@@ -331,17 +323,16 @@ class Stream:
     seed: int
 
     def __init__(self, world: World, priors: ArrayLike, batch_size: int, seed: int) -> None:
-        mixes = np.array(check_priors(priors))
-        if mixes.ndim != 2 or mixes.shape[1] != world.n_classes:
+        table = np.array(check_priors(priors))
+        if table.ndim != 2 or table.shape[1] != world.n_classes:
             raise InputError(
-                f"priors has shape {mixes.shape}; give one row per round and one column for each "
-                f"of the world's {world.n_classes} classes"
+                f"priors has shape {table.shape}; give one row per round and one column for each "
+                f"of the population's {world.n_classes} classes"
             )
-        mixes.flags.writeable = False
-        object.__setattr__(self, "world", world)
-        object.__setattr__(self, "priors", mixes)
-        object.__setattr__(self, "batch_size", check_integer(batch_size, "batch_size", least=1))
-        object.__setattr__(self, "seed", check_integer(seed, "seed", least=0))
+        size = check_integer(batch_size, "batch_size", least=1)
+        seed = check_integer(seed, "seed", least=0)
+        table.flags.writeable = False
+        vars(self).update(world=world, priors=table, batch_size=size, seed=seed)
 
     def __repr__(self) -> str:
         return (
@@ -353,10 +344,8 @@ class Stream:
         return len(self.priors)
 
     def __iter__(self) -> Iterator[tuple[FloatArray, IntArray]]:
-        size = self.batch_size
         for chunk in self.chunks():
-            for start in range(0, len(chunk.y), size):
-                yield chunk.X[start : start + size], chunk.y[start : start + size]
+            yield from chunk.batches()
 
     def chunks(self, rounds_per_chunk: int | None = None) -> Iterator[Chunk]:
         """Yield the rounds in order, several at a time.
@@ -377,32 +366,22 @@ class Stream:
         >>> [(chunk.first, chunk.rounds) for chunk in stream.chunks(4)]
         [(0, 4), (4, 4), (8, 2)]
         """
-        block = self._block_rounds
-        size = block if rounds_per_chunk is None else rounds_per_chunk
-        size = check_integer(size, "rounds_per_chunk", least=1)
-        return self._chunks(size, block)
+        size = self._block_rounds if rounds_per_chunk is None else rounds_per_chunk
+        return self._chunks(check_integer(size, "rounds_per_chunk", least=1))
 
-    def _chunks(self, size: int, block: int) -> Iterator[Chunk]:
-        number = -1
+    def _chunks(self, size: int) -> Iterator[Chunk]:
+        block = self._block_rounds
+        draw = lru_cache(maxsize=1)(self._draw_block)  # two chunks may share a block
         for first in range(0, len(self), size):
             last = min(first + size, len(self))
-            pieces = []
-            at = first
-            while at < last:
-                if at // block != number:
-                    number = at // block
-                    X, y = self._draw_block(number)
-                stop = min(last, (number + 1) * block)
-                start_row = (at - number * block) * self.batch_size
-                stop_row = (stop - number * block) * self.batch_size
-                pieces.append((X[start_row:stop_row], y[start_row:stop_row]))
-                at = stop
-            if len(pieces) == 1:
-                rows, labels = pieces[0]
-            else:
-                rows = np.concatenate([piece[0] for piece in pieces])
-                labels = np.concatenate([piece[1] for piece in pieces])
-            yield Chunk(first, rows, labels, self.priors[first:last])
+            blocks = range(first // block, -(-last // block))
+            X, y = (
+                parts[0] if len(parts) == 1 else np.concatenate(parts)
+                for parts in zip(*map(draw, blocks), strict=True)
+            )
+            start = (first - blocks[0] * block) * self.batch_size
+            rows = slice(start, start + (last - first) * self.batch_size)
+            yield Chunk(first, X[rows], y[rows], self.priors[first:last])
 
     @property
     def _block_rounds(self) -> int:
@@ -415,9 +394,9 @@ class Stream:
         short begins like the whole one.
         """
         block = self._block_rounds
-        mixes = self.priors[number * block : (number + 1) * block]
+        priors = self.priors[number * block : (number + 1) * block]
         for_labels, for_rows = np.random.SeedSequence([self.seed, number]).spawn(2)
-        labels = _draw_labels(mixes, self.batch_size, np.random.default_rng(for_labels))
+        labels = _draw_labels(priors, self.batch_size, np.random.default_rng(for_labels))
         return self.world.draw(labels, np.random.default_rng(for_rows)), labels
 
 
@@ -431,3 +410,44 @@ def _draw_labels(priors: FloatArray, size: int, rng: np.random.Generator) -> Int
     for edge in cumulative.T[:-1]:
         labels += uniform >= edge[:, np.newaxis]
     return labels.ravel()
+
+
+def check_indices(y: ArrayLike, n_classes: int, where: str = "y") -> IntArray:
+    """Return class indices as a vector of whole numbers from 0 to K - 1, or refuse them.
+
+    Examples
+    --------
+    >>> check_indices([0, 3], 3)
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: y goes from 0 to 3; class indices go from 0 to 2
+    """
+    labels = np.asarray(y)
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise InputError(
+            f"{where} has shape {labels.shape} and type {labels.dtype}; "
+            "give one class index per row"
+        )
+    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < n_classes:
+        raise InputError(
+            f"{where} goes from {labels.min()} to {labels.max()}; "
+            f"class indices go from 0 to {n_classes - 1}"
+        )
+    return labels.astype(np.intp)
+
+
+def check_rows(X: ArrayLike, n_rows: int, where: str = "X") -> AnyArray:
+    """Return rows as a table of numbers of any type, one for each of ``n_rows`` labels.
+
+    Examples
+    --------
+    >>> check_rows(np.ones((2, 3), dtype=np.float32), 2).dtype
+    dtype('float32')
+    """
+    rows = np.asarray(X)
+    if rows.ndim != 2 or len(rows) != n_rows or rows.dtype.kind not in "fiub":
+        raise InputError(
+            f"{where} has shape {rows.shape} and type {rows.dtype} for {n_rows} labels; "
+            "give numbers of shape (rows, features), one row for each label"
+        )
+    return rows

@@ -1,7 +1,7 @@
 r"""The paper's bounds, with all their constants, to lay beside measured regret.
 
 Notation: Gamma the ball's diameter, G and B bounds of gradient and loss, K classes, sigma the
-smallest singular value of C, T rounds, V the variation :math:`V_T` of the class mix.
+smallest singular value of C, T rounds, V the variation :math:`V_T` of the class prior.
 """
 
 from __future__ import annotations
@@ -72,13 +72,10 @@ def atlas_bound(source: Source, rounds: int, variation: float, n_learners: int) 
     >>> atlas_bound(source, 100, 0.0, 8) < atlas_bound(source, 100, 5.0, 8)
     True
     """
-    lengths = _interval_lengths(rounds)
     K, B, sigma = source.n_classes, source.loss_bound, source.sigma_min
-    drift = np.where(lengths > 1, 2.0 * B * lengths * variation, 0.0)
     slope = 3.0 * source.gradient_bound * source.diameter / sigma
-    base = slope * np.sqrt(K * rounds * (1.0 + 2.0 * rounds / lengths))
     meta = 2.0 * B / sigma * np.sqrt((np.log(n_learners) + 2.0) * K * rounds)
-    return float((drift + base).min() + meta)
+    return float(_best_length(B, rounds, variation, slope, K * rounds) + meta)
 
 
 def atlas_ada_bound(
@@ -101,13 +98,17 @@ def atlas_ada_bound(
     >>> atlas_ada_bound(source, 100, 1.0, 5.0, 8) < atlas_ada_bound(source, 100, 1.0, 50.0, 8)
     True
     """
-    lengths = _interval_lengths(rounds)
-    drift = np.where(lengths > 1, 2.0 * source.loss_bound * lengths * variation, 0.0)
-    base = 3.0 * source.diameter * np.sqrt((1.0 + reusability) * (1.0 + 2.0 * rounds / lengths))
     spread = 1.0 + source.diameter**2 * reusability
     meta = 2.0 * np.sqrt((np.log(n_learners) + 2.0) * spread)
-    return float((drift + base).min() + meta)
+    slope = 3.0 * source.diameter
+    return float(
+        _best_length(source.loss_bound, rounds, variation, slope, 1.0 + reusability) + meta
+    )
 
 
-def _interval_lengths(rounds: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.unique(np.geomspace(1, rounds, 400).round())
+def _best_length(B: float, rounds: int, variation: float, slope: float, spread: float) -> float:
+    """Drift and base learners at the length of intervals for which their sum is the smallest."""
+    lengths = np.unique(np.geomspace(1, rounds, 400).round())
+    drift = np.where(lengths > 1, 2.0 * B * lengths * variation, 0.0)
+    base = slope * np.sqrt(spread * (1.0 + 2.0 * rounds / lengths))
+    return float((drift + base).min())

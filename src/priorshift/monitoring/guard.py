@@ -1,22 +1,42 @@
-"""The guard: a recipe, its state and its report."""
+"""The guard: a test, valid at every time, of whether label shift still holds.
+
+`regions` says what it looks at, `evidence` how surprising that is; here are the recipe, its state
+and its report.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from priorshift.errors import InputError
-from priorshift.monitoring.guard.blocks import BLOCK_ROWS, LEVELS, judge, log_share
-from priorshift.monitoring.guard.regions import Regions
+from priorshift._validation import check_chance, check_choice
+from priorshift.errors import InputTypeError
+from priorshift.monitoring.evidence import BLOCK_ROWS, LEVELS, judge, log_share
+from priorshift.monitoring.regions import Regions
 from priorshift.priors._cache import per_source
 from priorshift.source import Batch, Source
 from priorshift.typing import AnyArray, IntArray
 
-regions_of = per_source(Regions.of)
-"""The regions of a source, made once."""
+ON_ALARM = ("warn", "fall-back", "ignore")
+
+
+@per_source
+def guard_regions(source: Source) -> Regions:
+    """Return all that the guard derives from a source; it is made once for each source.
+
+    Examples
+    --------
+    >>> from priorshift.source import build_source
+    >>> from priorshift.source.model import LinearModel
+    >>> model = LinearModel([[1.0], [-1.0]], [0, 1])
+    >>> source = build_source(model, [[1.0], [-1.0]], [0, 1], intercept=False)
+    >>> guard_regions(source).views.names
+    ('confidence', 'distance', 'neighbour', 'feature 0')
+    """
+    return Regions.of(source)
 
 
 class GuardState(NamedTuple):
@@ -37,20 +57,20 @@ class GuardState(NamedTuple):
     region, seen, rows, round : int
         The region of that p-value, the rows in it, the rows of its block, and the round.
     expected : float
-        The share of the block that its class mix explains.
+        The share of the block that its class prior explains.
     """
 
     t: int
     hits: IntArray
     calls: IntArray
     number: IntArray
-    log_p: float
-    alarm: int
-    region: int
-    seen: int
-    rows: int
-    round: int
-    expected: float
+    log_p: float = 0.0
+    alarm: int = 0
+    region: int = -1
+    seen: int = 0
+    rows: int = 0
+    round: int = 0
+    expected: float = 0.0
 
 
 class GuardReport(NamedTuple):
@@ -59,7 +79,7 @@ class GuardReport(NamedTuple):
     Attributes
     ----------
     alarm : bool
-        Whether the stream has been found to be no mix of the known classes.
+        Whether the stream has been found to hold more than the known classes, in any proportion.
     p_value : float
         For every time: under label shift the chance that it is ever below a is about a at most
         (see `docs/guard.md` for which steps are exact and what was measured).
@@ -85,18 +105,18 @@ class GuardReport(NamedTuple):
 
 @dataclass(frozen=True)
 class Guard:
-    r"""A test, valid at every time, of whether the stream is any mix of the known classes.
+    r"""A test, valid at every time, of whether the stream is a mixture of the known classes.
 
-    Label shift says that rows of round t come from :math:`\sum_k \mu_{t,k} P_k`: the mixes
-    :math:`\mu_t` may change as they like, the classes :math:`P_k` may not. The guard counts rows
-    in regions of f0's confidence, of the distance to the class centres and of every feature, in
-    blocks that are each four times as long as the one before, and asks whether any class mix
+    Label shift says that rows of round t come from :math:`\sum_k \mu_{t,k} P_k`: the class
+    priors :math:`\mu_t` may change as they like, the classes :math:`P_k` may not. The guard counts
+    rows in regions of f0's confidence, of the distance to the class centres and of every feature,
+    in blocks that are each four times as long as the one before, and asks whether any class prior
     explains the counts. A new class, a change of the features or a broken sensor puts more rows
-    into some region than any mix does.
+    into some region than any class prior does.
 
     It is built so that the chance of an alarm at any time of a stream under label shift is at most
-    `alpha`, the finite hold-out included. That rests on approximations where there is more than one
-    class (`bound.py` says which steps are exact, `docs/guard.md` has simulations).
+    `alpha`, the finite held-out set included. That rests on approximations where there is more than
+    one class (`evidence.py` says which steps are exact, `docs/guard.md` has simulations).
 
     Parameters
     ----------
@@ -130,31 +150,20 @@ class Guard:
     name: ClassVar[str] = "guard"
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.alpha, int | float) and 0.0 < self.alpha < 1.0):
-            raise InputError(
-                f"Guard alpha is {self.alpha!r}: it must be a chance between 0 and 1, such as 0.01"
-            )
+        check_chance("Guard alpha", self.alpha, such_as=0.01)
 
     def start(self, source: Source) -> GuardState:
         """Return the state before the first round."""
-        shape = (LEVELS, len(regions_of(source)))
         return GuardState(
             t=0,
-            hits=np.zeros(shape, dtype=np.int64),
+            hits=np.zeros((LEVELS, guard_regions(source).size), dtype=np.int64),
             calls=np.zeros((LEVELS, source.n_classes), dtype=np.int64),
             number=np.zeros(LEVELS, dtype=np.int64),
-            log_p=0.0,
-            alarm=0,
-            region=-1,
-            seen=0,
-            rows=0,
-            round=0,
-            expected=0.0,
         )
 
     def update(self, source: Source, state: GuardState, batch: Batch) -> GuardState:
         """Count a batch, and judge the blocks that end with it; a pure step."""
-        regions = regions_of(source)
+        regions = guard_regions(source)
         hits = state.hits + regions.hits(batch)
         calls = state.calls + np.bincount(batch.labels, minlength=source.n_classes)
         number = state.number.copy()
@@ -183,13 +192,15 @@ class Guard:
     def report(self, source: Source, state: GuardState) -> GuardReport:
         """Say what was found so far."""
         if state.region < 0:
-            return GuardReport(False, 1.0, 0, "", "no count is above what some class mix explains")
-        regions = regions_of(source)
-        kind = regions.views.names[regions.view[state.region]].split()[0]
+            return GuardReport(
+                False, 1.0, 0, "", "no count is above what some class prior explains"
+            )
+        regions = guard_regions(source)
+        kind = regions.name(state.region).split()[0]
         evidence = (
             f"{regions.describe(state.region)}: {state.seen} of {state.rows} rows "
             f"({state.seen / state.rows:.1%}) up to round {state.round}, where the class "
-            f"mix explains {state.expected:.1%}"
+            f"prior explains {state.expected:.1%}"
         )
         return GuardReport(state.alarm > 0, math.exp(state.log_p), state.round, kind, evidence)
 
@@ -197,4 +208,35 @@ class Guard:
         """Mark the rows (n,) of a batch that lie in the region of the evidence."""
         if state.region < 0:
             return np.zeros(len(batch.proba), dtype=bool)
-        return np.asarray(regions_of(source).holds(batch, state.region))
+        return np.asarray(guard_regions(source).holds(batch, state.region))
+
+
+def as_guard(value: Any) -> Guard | None:
+    """Return the guard that ``value`` stands for: None or False for none, True for the default.
+
+    Examples
+    --------
+    >>> as_guard(True), as_guard(None)
+    (Guard(alpha=0.01), None)
+    """
+    if value is None or value is False:
+        return None
+    if value is True:
+        return Guard()
+    if not isinstance(value, Guard):
+        raise InputTypeError(
+            f"guard is {value!r}: give True, None, or a Guard such as Guard(alpha=0.01)"
+        )
+    return value
+
+
+def check_on_alarm(value: Any) -> str:
+    """Return ``value``, or refuse what is no way to answer an alarm.
+
+    Examples
+    --------
+    >>> check_on_alarm("fall-back")
+    'fall-back'
+    """
+    check_choice("on_alarm", value, ON_ALARM)
+    return str(value)

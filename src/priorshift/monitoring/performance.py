@@ -1,8 +1,8 @@
-r"""Accuracy without labels.
+r"""Performance without labels: accuracy, recall and precision under a class prior.
 
-Under label shift a class looks today as it did in the hold-out, so what the hold-out says of each
-class, weighed by today's mix, is true today. With the adapted predictions on the hold-out,
-their largest probability :math:`g`, and whether they are right :math:`z`,
+Under label shift a class looks today as it did in the held-out set, so what that set says of each
+class, weighed by today's class prior, is true today. With the adapted predictions on the held-out
+set, their largest probability :math:`g`, and whether they are right :math:`z`,
 
 .. math:: \widehat{\mathrm{acc}} = \frac1N \sum_{i \in \text{rows}} g(x_i)
     + \sum_k \mu_k\, \frac{1}{n_k} \sum_{i : y_i = k} (z_i - g_i).
@@ -19,8 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from priorshift._validation import check_chance, check_positive
 from priorshift.errors import InputError
-from priorshift.monitoring.influence import check_level, check_mix, check_proba, influence_at
+from priorshift.monitoring.influence import check_prior, check_proba, class_averages, influence_at
+from priorshift.monitoring.intervals import held_out_size
 from priorshift.priors.mlls import density_ratios
 from priorshift.source import Source
 from priorshift.typing import AnyArray, FloatArray
@@ -39,8 +41,8 @@ class AccuracyReport(NamedTuple):
         Of the rows of each class, how many are predicted as such.
     precision : (K,) array
         Of the rows predicted as each class, how many are of it; NaN where none is predicted.
-    hold_out_size : float
-        Rows that the hold-out is worth under the mix.
+    held_out_size : float
+        Rows that the held-out set is worth under the class prior.
 
     Examples
     --------
@@ -55,11 +57,11 @@ class AccuracyReport(NamedTuple):
     recall_low: FloatArray
     recall_high: FloatArray
     precision: FloatArray
-    hold_out_size: float
+    held_out_size: float
 
 
-def reweighted(source: Source, mix: FloatArray, proba: FloatArray) -> FloatArray:
-    r"""Return f0's probabilities under another mix, :math:`\mu_k r_k(x) / \mu^\top r(x)`.
+def reweighted(source: Source, prior: FloatArray, proba: FloatArray) -> FloatArray:
+    r"""Return f0's probabilities under another class prior, :math:`\mu_k r_k(x) / \mu^\top r(x)`.
 
     Examples
     --------
@@ -68,36 +70,36 @@ def reweighted(source: Source, mix: FloatArray, proba: FloatArray) -> FloatArray
     >>> reweighted(source, np.array([0.8, 0.2]), np.array([[0.5, 0.5]]))
     array([[0.8, 0.2]])
     """
-    weighted = density_ratios(proba, source.prior) * mix
+    weighted = density_ratios(proba, source.prior) * prior
     total = weighted.sum(axis=1, keepdims=True)
-    # A row that only absent classes explain: the mix says nothing of it.
-    result: FloatArray = np.where(total > 0, weighted / np.maximum(total, _TINY), mix)
+    # A row that only absent classes explain: the class prior says nothing of it.
+    result: FloatArray = np.where(total > 0, weighted / np.maximum(total, _TINY), prior)
     return result
 
 
 def estimate_accuracy(
     source: Source,
-    mix: FloatArray,
+    prior: FloatArray,
     size: float,
     *,
     rows: FloatArray | None = None,
-    hold_out: FloatArray | None = None,
+    held_out: FloatArray | None = None,
     level: float = 0.9,
 ) -> AccuracyReport:
-    """Estimate the accuracy of adapted predictions under a class mix.
+    """Estimate the accuracy of adapted predictions under a class prior.
 
     Parameters
     ----------
     source : Source
-    mix : (K,) array
-        The present mix.
+    prior : (K,) array
+        The present class prior.
     size : float
-        Rows that the mix was estimated from; see `priorshift.monitoring.prior_interval`.
+        Rows that it was estimated from; see `priorshift.monitoring.prior_interval`.
     rows : (N, K) array, optional
         The adapted probabilities of the rows that the accuracy is asked for.
-    hold_out : (n, K) array, optional
-        The adapted probabilities of the hold-out, in the order of ``source.proba``: what the
-        learner would predict there now. None is f0 reweighted to the mix.
+    held_out : (n, K) array, optional
+        The adapted probabilities of the held-out set, in the order of ``source.proba``: what the
+        learner would predict there now. None is f0 reweighted to the class prior.
     level : float
         Of the intervals.
 
@@ -112,31 +114,30 @@ def estimate_accuracy(
     >>> round(report.accuracy, 3), report.recall.tolist()
     (0.9, [0.8, 1.0])
     """
-    mix = check_mix(mix, source.n_classes)
-    level = check_level(level)
-    if not (np.isfinite(size) and size > 0):
-        raise InputError(f"size is {size}: give the number of rows behind the mix, above 0")
-    adapted = reweighted(source, mix, source.proba) if hold_out is None else hold_out
+    prior = check_prior(prior, source.n_classes)
+    level = check_chance("level", level, such_as=0.9)
+    check_positive("size, the number of rows behind the prior,", size)
+    adapted = reweighted(source, prior, source.proba) if held_out is None else held_out
     adapted = check_proba(adapted, source.n_classes)
     if adapted.shape != source.proba.shape:
-        raise InputError(f"hold_out has {len(adapted)} rows, the source has {len(source.proba)}")
+        raise InputError(f"held_out has {len(adapted)} rows, the source has {len(source.proba)}")
     start, noise = 0.0, 0.0
     if rows is not None:
         top = check_proba(rows, source.n_classes).max(axis=1)
         start, noise = float(top.mean()), float(top.var()) / len(top)
     means, spread = _surprise(source, adapted, rows is not None)
-    covariance = mix_covariance(source, mix, size)
-    accuracy = start + float(mix @ means)
-    if hold_out is None:
-        accuracy -= _optimism(source, mix, covariance, rows is not None)
-    variance = noise + float((mix**2 * spread / source.counts).sum() + means @ covariance @ means)
+    covariance = prior_covariance(source, prior, size)
+    accuracy = start + float(prior @ means)
+    if held_out is None:
+        accuracy -= _optimism(source, prior, covariance, rows is not None)
+    variance = noise + float((prior**2 * spread / source.counts).sum() + means @ covariance @ means)
     width = float(ndtri((1.0 + level) / 2.0)) * np.sqrt(variance)
-    confusion = np.eye(source.n_classes)[adapted.argmax(axis=1)].T @ _class_means(source)
+    confusion = np.eye(source.n_classes)[adapted.argmax(axis=1)].T @ class_averages(source)
     recall = np.diag(confusion).copy()
     low, high = _wilson(recall, source.counts, level)
-    predicted = confusion @ mix
+    predicted = confusion @ prior
     precision = np.full(source.n_classes, np.nan)
-    np.divide(mix * recall, predicted, out=precision, where=predicted > 0)
+    np.divide(prior * recall, predicted, out=precision, where=predicted > 0)
     return AccuracyReport(
         accuracy=float(np.clip(accuracy, 0.0, 1.0)),
         low=float(np.clip(accuracy - width, 0.0, 1.0)),
@@ -145,14 +146,8 @@ def estimate_accuracy(
         recall_low=low,
         recall_high=high,
         precision=precision,
-        hold_out_size=float(1.0 / (mix**2 / source.counts).sum()),
+        held_out_size=held_out_size(source, prior),
     )
-
-
-def _class_means(source: Source) -> FloatArray:
-    """Weights (n, K): ``values @ weights`` are the means of values over each class."""
-    weights: FloatArray = np.eye(source.n_classes)[source.labels] / source.counts
-    return weights
 
 
 def _surprise(source: Source, adapted: FloatArray, less_top: bool) -> tuple[FloatArray, FloatArray]:
@@ -160,16 +155,16 @@ def _surprise(source: Source, adapted: FloatArray, less_top: bool) -> tuple[Floa
     value = (adapted.argmax(axis=1) == source.labels).astype(np.float64)
     if less_top:
         value = value - adapted.max(axis=1)
-    weights = _class_means(source)
+    weights = class_averages(source)
     means = value @ weights
     return means, np.maximum(value**2 @ weights - means**2, 0.0) + 0.5 / source.counts
 
 
-def mix_covariance(source: Source, mix: FloatArray, size: float) -> FloatArray:
-    """Covariance (K, K) of a mix that was estimated from ``size`` rows, hold-out included.
+def prior_covariance(source: Source, prior: FloatArray, size: float) -> FloatArray:
+    """Covariance (K, K) of a class prior estimated from ``size`` rows, held-out set included.
 
-    No direction has more variance than a mix that is drawn anywhere from the simplex: an estimate
-    that f0 says little about still is a mix.
+    No direction has more variance than a prior that is drawn anywhere from the simplex: an estimate
+    that f0 says little about still is a class prior.
 
     Examples
     --------
@@ -179,28 +174,28 @@ def mix_covariance(source: Source, mix: FloatArray, size: float) -> FloatArray:
     ...     proba=sure, labels=sure.argmax(axis=1), prior=np.full(2, 0.5), n_classes=2,
     ...     counts=np.array([10**4, 10**4]),
     ... )
-    >>> mix_covariance(source, np.array([0.5, 0.5]), 100).round(4)
+    >>> prior_covariance(source, np.array([0.5, 0.5]), 100).round(4)
     array([[ 0.0025, -0.0025],
            [-0.0025,  0.0025]])
     """
-    h = influence_at(source, mix, size).of(source, source.proba)
-    weights = _class_means(source)
+    h = influence_at(source, prior, size).of(source, source.proba)
+    weights = class_averages(source)
     means = h.T @ weights
-    total = (h.T * (weights @ mix)) @ h - np.outer(means @ mix, means @ mix)
+    total = (h.T * (weights @ prior)) @ h - np.outer(means @ prior, means @ prior)
     covariance = total / size
-    inner = (h.T * (weights @ (mix**2 / source.counts))) @ h
-    covariance += inner - (means * (mix**2 / source.counts)) @ means.T
+    inner = (h.T * (weights @ (prior**2 / source.counts))) @ h
+    covariance += inner - (means * (prior**2 / source.counts)) @ means.T
     values, vectors = np.linalg.eigh(covariance)
     most = 1.0 / (source.n_classes * (source.n_classes + 1.0))
     capped: FloatArray = (vectors * np.clip(values, 0.0, most)) @ vectors.T
     return capped
 
 
-def _optimism(source: Source, mix: FloatArray, covariance: FloatArray, less_top: bool) -> float:
-    """How much the estimate gains because the rule and the weights share the error of the mix.
+def _optimism(source: Source, prior: FloatArray, covariance: FloatArray, less_top: bool) -> float:
+    """How much the estimate gains because the rule and the weights share the error of the prior.
 
-    To first order the covariance of the mix with the class-wise means that the rule for it has:
-    central differences along the directions of the mix's error.
+    To first order the covariance of the prior with the class-wise means that the rule for it has:
+    central differences along the directions of the prior's error.
     """
     values, vectors = np.linalg.eigh(covariance)
     total = 0.0
@@ -209,7 +204,7 @@ def _optimism(source: Source, mix: FloatArray, covariance: FloatArray, less_top:
             continue
         step = np.sqrt(value) * direction
         ends = []
-        for point in (mix + step, mix - step):
+        for point in (prior + step, prior - step):
             moved = np.maximum(point, 0.0) / np.maximum(point, 0.0).sum()
             means, _ = _surprise(source, reweighted(source, moved, source.proba), less_top)
             ends.append((moved, means))

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from priorshift.monitoring.guard.blocks import log_share
-from priorshift.monitoring.guard.bound import block_mix, log_p_value, poisson_log_p
+from priorshift.monitoring.evidence import block_prior, log_p_value, log_share, poisson_log_p
 
 
 def one_class(seen: float, count: float, odds: float) -> float:
@@ -46,26 +45,26 @@ def test_it_is_never_much_below_that_of_a_known_mean() -> None:
         assert bound[0] >= poisson_log_p(seen, (counts * weights).sum(axis=1))[0] - 1.0
 
 
-def test_more_doubt_about_the_mix_or_the_hold_out_never_makes_it_smaller() -> None:
+def test_more_doubt_about_the_prior_or_the_held_out_set_never_makes_it_smaller() -> None:
     counts, weights = np.array([[10.0, 5.0]]), np.array([[1.0, 2.0]])
     seen, top = np.array([80.0]), np.array([2.0])
     values = [
         log_p_value(seen, counts, weights, top, np.array([v]))[0] for v in (0.0, 1.0, 10.0, 1e4)
     ]
     assert values == sorted(values)
-    # A hold-out of a tenth of the size with a tenth of the counts says the same less surely.
+    # A held-out set of a tenth of the size with a tenth of the counts says the same less surely.
     small = log_p_value(seen, counts / 10, 10 * weights, 10 * top, np.zeros(1))[0]
     assert small > values[0]
 
 
 def test_under_a_known_null_the_p_value_is_seldom_small() -> None:
-    """Two classes, their shares and their mix fixed: at most a share a of p-values below a."""
+    """Two classes, their shares and their prior fixed: at most a share a of p-values below a."""
     rng = np.random.default_rng(1)
-    size, rows, block, mix = 20_000, np.array([80, 120]), 1000, np.array([0.7, 0.3])
+    size, rows, block, prior = 20_000, np.array([80, 120]), 1000, np.array([0.7, 0.3])
     share = np.array([0.03, 0.1])
     counts = rng.binomial(rows, share, (size, 2))
-    seen = rng.binomial(block, mix @ share, size).astype(float)
-    weights = np.tile(block * mix / rows, (size, 1))
+    seen = rng.binomial(block, prior @ share, size).astype(float)
+    weights = np.tile(block * prior / rows, (size, 1))
     p = np.exp(log_p_value(seen, counts, weights, weights.max(axis=1), np.zeros(size)))
     for level in (0.2, 0.05, 0.01, 0.001):
         assert np.mean(p <= level) <= level
@@ -78,19 +77,19 @@ def test_the_shares_of_all_blocks_together_are_at_most_one() -> None:
     assert 0.98 < total <= 1.0
 
 
-def test_the_mix_of_a_block_against_the_inverse_of_the_confusion_matrix() -> None:
+def test_the_prior_of_a_block_against_the_inverse_of_the_confusion_matrix() -> None:
     C = np.array([[0.8, 0.1, 0.2], [0.1, 0.8, 0.1], [0.1, 0.1, 0.7]])
     mu = np.array([0.5, 0.2, 0.3])
     calls = np.rint(1e6 * (C @ mu)).astype(int)
-    mix, covariance = block_mix(calls[None], C, np.array([10**9] * 3))
-    assert np.allclose(mix[0], mu, atol=1e-3)
+    prior, covariance = block_prior(calls[None], C, np.array([10**9] * 3))
+    assert np.allclose(prior[0], mu, atol=1e-3)
     inverse = np.linalg.inv(C)
     p = C @ mu
     expected = inverse @ ((np.diag(p) - np.outer(p, p)) / 1e6) @ inverse.T
     assert np.allclose(covariance[0], expected, atol=1e-8)
 
 
-def test_the_covariance_of_the_mix_holds_the_hold_out_too() -> None:
+def test_the_covariance_of_the_prior_holds_the_held_out_set_too() -> None:
     rng = np.random.default_rng(2)
     truth = np.array([[0.8, 0.3], [0.2, 0.7]])
     rows, mu, block = np.array([150, 250]), np.array([0.4, 0.6]), 500
@@ -99,8 +98,8 @@ def test_the_covariance_of_the_mix_holds_the_hold_out_too() -> None:
         hits = rng.binomial(rows, np.diag(truth))
         C = np.array([[hits[0], rows[1] - hits[1]], [rows[0] - hits[0], hits[1]]]) / rows
         calls = rng.multinomial(block, truth @ mu)
-        mix, covariance = block_mix(calls[None], C, rows)
-        found.append(mix[0, 0])
+        prior, covariance = block_prior(calls[None], C, rows)
+        found.append(prior[0, 0])
         stated.append(covariance[0, 0, 0])
     assert np.mean(found) == pytest.approx(0.4, abs=0.01)
     assert np.mean(stated) == pytest.approx(np.var(found), rel=0.15)

@@ -22,7 +22,7 @@ from priorshift import (
     PriorshiftWarning,
     load,
 )
-from priorshift.monitoring.guard.guard import regions_of
+from priorshift.monitoring.guard import guard_regions
 from priorshift.source import Batch, build_source
 from priorshift.source.model import LinearModel
 
@@ -60,7 +60,7 @@ def switching(rounds, rows, seed):
     ]
 
 
-def test_quiet_while_the_mix_jumps(small) -> None:
+def test_quiet_while_the_prior_jumps(small) -> None:
     report, state = play(small, switching(300, 40, seed=5))
     assert not report.alarm
     assert state.t == 300
@@ -119,7 +119,7 @@ def test_the_benchmarks_shortcut_comes_to_the_same_p_value(small) -> None:
     batches = [1.1 * X for X in switching(rounds, rows, seed=11)]
     _, state = play(small, batches, Guard(alpha=1e-300))  # no alarm, so that it goes on
     whole = small.read(np.concatenate(batches))
-    regions = regions_of(small)
+    regions = guard_regions(small)
     log_p = smallest_log_p(regions, cells_of(regions, whole), whole.labels, 3, rows)
     assert state.log_p < -0.5
     assert log_p == pytest.approx(state.log_p, rel=1e-9)
@@ -133,13 +133,13 @@ def test_renaming_the_classes_changes_no_verdict(order) -> None:
     weights = CENTRES.copy()
     plain = build_source(LinearModel(weights, [0, 1, 2]), X, y, intercept=False)
     renamed = np.argsort(order)[y]
-    # The rows of the hold-out keep their order within a class, but the classes change places.
+    # The held-out rows keep their order within a class, but the classes change places.
     other = build_source(LinearModel(weights[order], [0, 1, 2]), X, renamed, intercept=False)
     batches = [1.2 * B for B in switching(30, 100, seed=12)]
     a, b = play(plain, batches)[1], play(other, batches)[1]
-    hits = [regions_of(s).hits(s.read(batches[0])) for s in (plain, other)]
-    features = regions_of(plain).view >= 3
-    assert hits[0][features].tolist() == hits[1][regions_of(other).view >= 3].tolist()
+    hits = [guard_regions(s).hits(s.read(batches[0])) for s in (plain, other)]
+    features = guard_regions(plain).view >= 3
+    assert hits[0][features].tolist() == hits[1][guard_regions(other).view >= 3].tolist()
     assert (a.log_p <= np.log(0.01)) == (b.log_p <= np.log(0.01))
 
 
@@ -214,7 +214,7 @@ def test_a_file_with_a_strange_guard_is_refused(tmp_path) -> None:
         _decode_guard({"object": "prior/bbse", "fields": {}}, Parts())
 
 
-def test_tiny_hold_outs_are_no_trouble() -> None:
+def test_tiny_held_out_sets_are_no_trouble() -> None:
     source = build_source(
         LinearModel([[1.0], [-1.0]], [0, 1]), [[1.0], [-1.0]], [0, 1], intercept=False
     )
@@ -224,7 +224,7 @@ def test_tiny_hold_outs_are_no_trouble() -> None:
 
 
 @pytest.mark.parametrize(("n_classes", "rows"), [(3, 10), (8, 50)])
-def test_no_alarms_in_simulated_streams_with_a_small_hold_out(n_classes, rows) -> None:
+def test_no_alarms_in_simulated_streams_with_a_small_held_out_set(n_classes, rows) -> None:
     pool = gaussian_pool(n_classes, 3, 1.5, seed=n_classes)
     alarms, least = null_streams(pool, hold=300, rows=rows, rounds=1000, streams=10, seed=2)
     assert alarms == 0
