@@ -13,9 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from priorshift._threads import threads_for
-from priorshift._validation import check_integer, is_frame
+from priorshift._validation import check_integer, is_frame, known_classes
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning, SourceError
-from priorshift.known_labels import known_classes
 from priorshift.learners import Learner, as_learner
 from priorshift.learners.settings import round_cost
 from priorshift.learners.trackers.late import Remembered, check_key, find, merged, remembered_batch
