@@ -59,14 +59,14 @@ object
         return thing
 
     def __getitem__(self, name: str) -> T:
-        if name not in self._things:
+        if name not in self:
             known = ", ".join(map(repr, self._things))
             instead = f", or pass {self.otherwise}" if self.otherwise else ""
             raise InputError(f"no {self.kind} is called {name!r}; choose one of {known}{instead}")
         return self._things[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._things
+        return isinstance(name, str) and name in self._things
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._things)

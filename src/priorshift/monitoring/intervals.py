@@ -28,8 +28,8 @@ from priorshift.monitoring.influence import (
     recentred,
 )
 from priorshift.monitoring.scores import Moments, accepts
+from priorshift.priors import project_simplex
 from priorshift.priors.mlls import MLLS
-from priorshift.priors.simplex import project_simplex
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
 

@@ -1,51 +1,5 @@
-"""Remember what is derived from a source for as long as the source lives."""
+"""Where ``per_source`` was; import it from ``priorshift.source.derived``."""
 
-from __future__ import annotations
+from priorshift.source.derived import per_source
 
-import weakref
-from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from priorshift.source import Source
-
-T = TypeVar("T")
-
-
-def per_source(compute: Callable[[Source], T]) -> Callable[[Source], T]:
-    """Call `compute` once for each source object, and forget the answer with the source.
-
-    A source holds arrays and so has no hash: the key is its identity, checked against a weak
-    reference, because an identity may be used again after the object has died.
-
-    Examples
-    --------
-    >>> class Thing:
-    ...     pass
-    >>> calls = []
-    >>> @per_source
-    ... def count(source):
-    ...     calls.append(1)
-    ...     return len(calls)
-    >>> thing = Thing()
-    >>> count(thing), count(thing), count(Thing())
-    (1, 1, 2)
-    """
-    kept: dict[int, tuple[weakref.ref[Any], T]] = {}
-
-    @wraps(compute)
-    def cached(source: Source) -> T:
-        key = id(source)
-        found = kept.get(key)
-        if found is not None and found[0]() is source:
-            return found[1]
-        value = compute(source)
-        try:
-            reference = weakref.ref(source, lambda _: kept.pop(key, None))
-        except TypeError:  # an object without room for a weak reference: right, only slower
-            return value
-        kept[key] = (reference, value)
-        return value
-
-    return cached
+__all__ = ["per_source"]
