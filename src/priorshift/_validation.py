@@ -164,8 +164,8 @@ def as_probabilities(P: FloatArray, where: str, tolerance: float = 1e-3) -> Floa
         bad = (P < -1e-6).any(axis=1) | (np.abs(total - 1.0) > tolerance) | ~np.isfinite(total)
         row = int(np.argmax(bad))
         raise InputError(
-            f"{where} row {row} (counted from 0) is not a probability vector (smallest entry "
-            f"{P[row].min():.4g}, sum {total[row]:.4g}): entries must be >= 0 and add up to 1"
+            f"{where} row {row} (counted from 0) is not a probability vector: smallest entry "
+            f"{P[row].min():.4g}, sum {total[row]:.4g}; entries must be >= 0 and add up to 1"
         )
     P = np.maximum(P, 0.0)
     return np.asarray(P / row_sums(P)[:, None])

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from priorshift._threads import threads_for
+from priorshift._numerics import threads_for
 from priorshift._validation import check_integer, is_frame, known_classes
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning, SourceError
 from priorshift.learners import Learner, as_learner
