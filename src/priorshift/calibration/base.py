@@ -73,6 +73,9 @@ class Rows:
     >>> rows = Rows(np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([0, 1]))
     >>> rows.weights.tolist(), rows.logs.round(2).tolist()
     ([0.5, 0.5], [[-0.69, -0.69], [-1.39, -0.29]])
+    >>> told = Rows(np.full((4, 2), 0.5), np.array([0, 0, 0, 1]), prior=np.array([0.5, 0.5]))
+    >>> told.weights.round(3).tolist()
+    [0.167, 0.167, 0.167, 0.5]
     """
 
     proba: FloatArray
@@ -97,8 +100,14 @@ class Rows:
 
     @cached_property
     def weights(self) -> FloatArray:
-        """The weight of each row."""
-        return row_weights(self.labels, self.counts, self.prior)
+        """Weights that add up to 1 and give class k the share ``prior[k]``; None: all alike."""
+        if self.prior is None:
+            return np.full(len(self.labels), 1.0 / len(self.labels))
+        prior = np.asarray(self.prior, dtype=np.float64)
+        if prior.shape != self.counts.shape or not (prior > 0).all():
+            raise InputError(f"prior must hold {self.n_classes} positive shares, got {prior}")
+        weights = prior[self.labels] / self.counts[self.labels]
+        return np.asarray(weights / weights.sum())
 
     @cached_property
     def floor(self) -> float:
@@ -255,24 +264,6 @@ def floor_of(proba: FloatArray) -> float:
     return float(np.clip(0.5 * smallest, SMALLEST, _LARGEST_FLOOR))
 
 
-def row_weights(labels: IntArray, counts: IntArray, prior: FloatArray | None) -> FloatArray:
-    """Weights that add up to 1 and give class k the share ``prior[k]``; None: all alike.
-
-    Examples
-    --------
-    >>> labels = np.array([0, 0, 0, 1])
-    >>> row_weights(labels, np.bincount(labels), np.array([0.5, 0.5])).round(3).tolist()
-    [0.167, 0.167, 0.167, 0.5]
-    """
-    if prior is None:
-        return np.full(len(labels), 1.0 / len(labels))
-    prior = np.asarray(prior, dtype=np.float64)
-    if prior.shape != counts.shape or not (prior > 0).all():
-        raise InputError(f"prior must hold {len(counts)} positive shares, got {prior}")
-    weights = prior[labels] / counts[labels]
-    return np.asarray(weights / weights.sum())
-
-
 def row_losses(proba: FloatArray, labels: IntArray) -> FloatArray:
     """Minus the logarithm of each row's probability of its own class.
 
@@ -295,26 +286,10 @@ def class_name(index: int, classes: AnyArray | None) -> str:
     return str(index if classes is None else classes[index])
 
 
-def frozen(array: Any, shape: tuple[int | None, ...], where: str) -> FloatArray:
-    """Return a read-only float64 array of the given shape (None: any length), or refuse it.
+def freeze(record: object, **shapes: tuple[int | None, ...]) -> None:
+    """Make arrays of a frozen dataclass read-only and float64, or refuse those of another shape.
 
-    Examples
-    --------
-    >>> frozen([1.0, 2.0], (2,), "bias").flags.writeable
-    False
-    """
-    values = np.array(array, dtype=np.float64)
-    fits = values.ndim == len(shape) and all(
-        wanted in (None, found) for wanted, found in zip(shape, values.shape, strict=False)
-    )
-    if not fits or not np.isfinite(values).all():
-        raise InputError(f"{where} must be finite numbers of shape {shape}, got {values.shape}")
-    values.setflags(write=False)
-    return values
-
-
-def freeze(record: object, **arrays: tuple[int | None, ...]) -> None:
-    """Replace arrays of a frozen dataclass by read-only ones of the given shapes.
+    None in a shape is any length.
 
     Examples
     --------
@@ -325,5 +300,12 @@ def freeze(record: object, **arrays: tuple[int | None, ...]) -> None:
     >>> made.bias.flags.writeable
     False
     """
-    for name, shape in arrays.items():
-        object.__setattr__(record, name, frozen(getattr(record, name), shape, name))
+    for name, shape in shapes.items():
+        values = np.array(getattr(record, name), dtype=np.float64)
+        fits = values.ndim == len(shape) and all(
+            wanted in (None, found) for wanted, found in zip(shape, values.shape, strict=False)
+        )
+        if not fits or not np.isfinite(values).all():
+            raise InputError(f"{name} must be finite numbers of shape {shape}, got {values.shape}")
+        values.setflags(write=False)
+        object.__setattr__(record, name, values)
