@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from priorshift.calibration import CALIBRATIONS, Auto
 from priorshift.calibration.base import row_losses
 from priorshift.datasets import Dataset, load_dataset, reduced
-from priorshift.datasets.named import ORIGINS
+from priorshift.datasets.files import ORIGINS
 from priorshift.datasets.offline import offline_stage
 from priorshift.errors import FileFormatError
 from priorshift.experiments.report.tables import text_table

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from priorshift.datasets import Dataset, load_dataset
 from priorshift.datasets.digits import digits_dataset
-from priorshift.datasets.named import ORIGINS, data_folder
+from priorshift.datasets.files import ORIGINS, data_folder
 from priorshift.monitoring import (
     batch_prior_interval,
     effective_size,

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from priorshift._validation import known_classes
 from priorshift.errors import InputError, InputTypeError
-from priorshift.known_labels import known_classes
 
 PETS = np.array(["cat", "dog", "eel"])
 NUMBERS = np.array([3, 5, 9])

@@ -12,7 +12,7 @@ from benchmarks.beyond.runs import Desk, Numbers, Problem, Run
 from benchmarks.beyond.verdicts import below, close, number, show
 from benchmarks.calibration import small
 from priorshift.datasets import OrderedData, arxiv_order, digits_split, load_dataset, shl_order
-from priorshift.datasets.named import data_folder
+from priorshift.datasets.files import data_folder
 from priorshift.datasets.offline import offline_stage
 from priorshift.experiments.running.jobs import Bench, Job
 from priorshift.learners import LEARNERS

@@ -10,7 +10,7 @@ from benchmarks.beyond.runs import SHIFTS, Desk, Numbers, Problem, Run
 from benchmarks.beyond.verdicts import above, close, number, show
 from benchmarks.calibration import small
 from priorshift.datasets import Dataset, load_dataset, named_dataset
-from priorshift.datasets.named import ORIGINS, data_folder
+from priorshift.datasets.files import ORIGINS, data_folder
 from priorshift.datasets.offline import offline_stage
 from priorshift.datasets.reduce import reduced
 from priorshift.risk import Blocks

@@ -13,7 +13,7 @@ from benchmarks.beyond.verdicts import below, close, number, show
 from benchmarks.calibration import small
 from benchmarks.tracking import calibrated_source
 from priorshift.datasets import Dataset, load_dataset
-from priorshift.datasets.named import data_folder
+from priorshift.datasets.files import data_folder
 from priorshift.datasets.offline import offline_stage
 from priorshift.source import Source
 from priorshift.source.model import Model

@@ -1,18 +1,26 @@
-"""Sums, largest entries and softmax along rows that are short: many rows, few columns.
+"""Each small computation on rows once: sums, softmax, reweighting, one-hot rows, folds.
 
-NumPy reduces each row by itself, which for a handful of columns costs more than laying the columns
-out first. The order of the operations within a row does not depend on how many rows there are.
+There are many rows, and they are short: few columns. NumPy reduces each row by itself, which for a
+handful of columns costs more than laying the columns out first. The order of the operations within
+a row does not depend on how many rows there are.
 """
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any
+
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from priorshift.typing import FloatArray, IntArray
 
 _SHORT = 32
 # A multiple of the rows that the kernels of BLAS take at once on common machines.
 _ROWS_AT_ONCE = 16
+# Below this many multiplications a product is faster on one core than on several.
+_SMALL_PRODUCT = 5_000_000
 
 
 def row_sums(P: FloatArray) -> FloatArray:
@@ -24,8 +32,15 @@ def row_sums(P: FloatArray) -> FloatArray:
     [3.0, 7.0]
     """
     if P.shape[1] > _SHORT:
-        return np.asarray(P.sum(axis=1))
-    return np.asarray(np.add.reduce(np.ascontiguousarray(P.T), axis=0))
+        return np.asarray(np.ascontiguousarray(P).sum(axis=1))
+    return _sum_of_columns(np.ascontiguousarray(P.T))
+
+
+def _sum_of_columns(columns: FloatArray) -> FloatArray:
+    """Add columns (K, n) in their order."""
+    if columns.shape[1] == 1:  # which NumPy would see as one long row, and add up in pairs
+        return np.asarray(np.add.accumulate(columns, axis=0)[-1])
+    return np.asarray(np.add.reduce(columns, axis=0))
 
 
 def row_softmax(Z: FloatArray) -> FloatArray:
@@ -39,8 +54,59 @@ def row_softmax(Z: FloatArray) -> FloatArray:
     columns = np.array(Z.T, dtype=np.float64, order="C")
     columns -= np.maximum.reduce(columns, axis=0)
     np.exp(columns, out=columns)
-    columns /= np.add.reduce(columns, axis=0)
+    columns /= _sum_of_columns(columns)
     return np.ascontiguousarray(columns.T)
+
+
+def log_floored(proba: FloatArray, floor: float) -> FloatArray:
+    """Logarithms of probabilities, none below that of ``floor``.
+
+    Examples
+    --------
+    >>> log_floored(np.array([[0.0, 1.0]]), 1e-12).round(2).tolist()
+    [[-27.63, 0.0]]
+    """
+    return np.log(np.maximum(proba, floor))
+
+
+def times_exp(proba: FloatArray, logits: FloatArray, floor: float) -> FloatArray:
+    """Return probabilities (n, K) proportional to ``proba * exp(logits)``, none taken to be 0.
+
+    Examples
+    --------
+    >>> times_exp(np.array([[0.5, 0.5]]), np.log([[3.0, 1.0]]), 1e-12).round(6).tolist()
+    [[0.75, 0.25]]
+    """
+    return row_softmax(log_floored(proba, floor) + logits)
+
+
+def one_hot(classes: IntArray, n_classes: int) -> FloatArray:
+    """Return rows (n, K) that are 1 at the class and 0 elsewhere.
+
+    Examples
+    --------
+    >>> one_hot(np.array([1, 0]), 3).tolist()
+    [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    """
+    return np.asarray(np.eye(n_classes)[classes])
+
+
+def stratified_folds(labels: IntArray, folds: int, seed: int) -> IntArray:
+    """Give each row a fold, such that every fold has its part of every class.
+
+    The c rows of a class are dealt out in turn: with c at least 2, no fold holds them all.
+    Scikit-learn's ``StratifiedKFold`` draws other folds, with which fits would change.
+
+    Examples
+    --------
+    >>> sorted(stratified_folds(np.array([0, 0, 1, 1, 1, 1]), 2, seed=0)[2:].tolist())
+    [0, 0, 1, 1]
+    """
+    shuffled = np.random.default_rng(seed).permutation(len(labels))
+    order = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    numbers = np.empty(len(labels), dtype=np.intp)
+    numbers[order] = np.arange(len(labels)) % folds
+    return numbers
 
 
 def row_argmax(P: FloatArray) -> IntArray:
@@ -62,10 +128,10 @@ def row_argmax(P: FloatArray) -> IntArray:
 
 
 def reweight(proba: FloatArray, ratio: FloatArray) -> FloatArray:
-    """Turn f0's probabilities into those under another class mix (equation "0-1-estimate").
+    """Turn f0's probabilities into those under another class prior (equation "0-1-estimate").
 
-    ``ratio`` is the new prior over the old. Rows whose every possible class has ratio 0 keep f0's
-    probabilities: the new prior says nothing about them.
+    ``ratio`` holds the importance weights, the new prior over the old. Rows whose every possible
+    class has weight 0 keep f0's probabilities: the new prior says nothing about them.
 
     Examples
     --------
@@ -99,3 +165,22 @@ def row_products(A: FloatArray, B: FloatArray) -> FloatArray:
         A = np.concatenate([A, np.zeros((missing, width))])
     pieces = np.ascontiguousarray(A, dtype=np.float64).reshape(-1, _ROWS_AT_ONCE, width)
     return np.asarray((pieces @ B.T).reshape(-1, len(B))[:n])
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def threads_for(multiplications: int) -> AbstractContextManager[Any]:
+    """Use one BLAS thread inside the block if the products are small, else leave them alone.
+
+    Examples
+    --------
+    >>> with threads_for(1000):
+    ...     pass
+    """
+    if multiplications >= _SMALL_PRODUCT:
+        return nullcontext()
+    limited: AbstractContextManager[Any] = _controller().limit(limits=1)
+    return limited

@@ -1,4 +1,4 @@
-"""Names and what they stand for: one class for learners, hints, estimators, shifts and the like."""
+"""Names and what they stand for: one class for learners, hints, estimators, data sets and alike."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ class Registry(Mapping[str, T], Generic[T]):
     kind : str
         What they are, in one or two words: "learner".
     things : objects with a ``name``
-        They are kept in this order.
+        They stay in this order.
+    named : objects
+        Those that do not have their name, after the others.
     otherwise : str
         What a user may pass in the place of a name, for the message of a refusal.
 
@@ -36,12 +38,13 @@ class Registry(Mapping[str, T], Generic[T]):
 object
     """
 
-    def __init__(self, kind: str, *things: T, otherwise: str = "") -> None:
+    def __init__(self, kind: str, *things: T, otherwise: str = "", **named: T) -> None:
         self.kind = kind
         self.otherwise = otherwise
         self._things: dict[str, T] = {}
         for thing in things:
             self.add(thing)
+        self._things.update(named)
 
     def add(self, thing: T, name: str | None = None) -> T:
         """Register one more thing, under its own name unless another is given.
@@ -56,14 +59,14 @@ object
         return thing
 
     def __getitem__(self, name: str) -> T:
-        if not isinstance(name, str) or name not in self._things:
+        if name not in self:
             known = ", ".join(map(repr, self._things))
             instead = f", or pass {self.otherwise}" if self.otherwise else ""
             raise InputError(f"no {self.kind} is called {name!r}; choose one of {known}{instead}")
         return self._things[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._things
+        return isinstance(name, str) and name in self._things
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._things)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,6 +17,9 @@ from priorshift.errors import InputError, InputTypeError
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
 _TOLERANCE = 1e-6
+# The class index of a row whose label is not known.
+UNKNOWN = -1
+_FORMS = "give one for each row, None where it is not known, or a dict {row: label}"
 
 
 def is_frame(X: object) -> bool:
@@ -59,6 +65,17 @@ def as_matrix(X: Any, width: int | None = None, where: str = "X") -> FloatArray:
             f"{where} has {matrix.shape[1]} columns, but the hold-out had {width}: "
             "pass the same columns in the same order"
         )
+    check_finite(matrix, where)
+    return matrix
+
+
+def check_finite(matrix: AnyArray, where: str) -> None:
+    """Refuse a table of numbers (n, d) with NaN or infinity in it, and say where that is.
+
+    Examples
+    --------
+    >>> check_finite(np.array([[1.0, 2.0]]), "X0")
+    """
     if not np.isfinite(matrix).all():
         bad = np.argwhere(~np.isfinite(matrix))
         row, column = bad[0]
@@ -67,7 +84,6 @@ def as_matrix(X: Any, width: int | None = None, where: str = "X") -> FloatArray:
             f"{where} has {kind} in row {row}, column {column} ({len(bad)} such value"
             f"{'s' if len(bad) > 1 else ''}): fill or drop it first"
         )
-    return matrix
 
 
 def _as_floats(X: Any, where: str) -> FloatArray:
@@ -132,8 +148,10 @@ def class_indices(labels: AnyArray, classes: AnyArray, where: str = "y") -> IntA
     return indices.astype(np.intp)
 
 
-def as_probabilities(P: FloatArray, where: str) -> FloatArray:
+def as_probabilities(P: FloatArray, where: str, tolerance: float = 1e-3) -> FloatArray:
     """Check that the rows of ``P`` are probability vectors, and make them add up exactly.
+
+    Sums may be off by ``tolerance``, entries below 0 by rounding.
 
     Examples
     --------
@@ -142,12 +160,12 @@ def as_probabilities(P: FloatArray, where: str) -> FloatArray:
     [[0.25, 0.75]]
     """
     total = row_sums(P)
-    if P.size and not (P.min() >= -1e-6 and np.abs(total - 1.0).max() <= 1e-3):
-        bad = (P < -1e-6).any(axis=1) | (np.abs(total - 1.0) > 1e-3) | ~np.isfinite(total)
+    if P.size and not (P.min() >= -1e-6 and np.abs(total - 1.0).max() <= tolerance):
+        bad = (P < -1e-6).any(axis=1) | (np.abs(total - 1.0) > tolerance) | ~np.isfinite(total)
         row = int(np.argmax(bad))
         raise InputError(
-            f"{where}: row {row} is not a probability vector (smallest entry {P[row].min():.4g}, "
-            f"sum {total[row]:.4g}): entries must be >= 0 and add up to 1"
+            f"{where} row {row} (counted from 0) is not a probability vector: smallest entry "
+            f"{P[row].min():.4g}, sum {total[row]:.4g}; entries must be >= 0 and add up to 1"
         )
     P = np.maximum(P, 0.0)
     return np.asarray(P / row_sums(P)[:, None])
@@ -207,6 +225,29 @@ def _where(bad: AnyArray) -> str:
     return f" in round {np.argmax(bad)} (counted from 0)" if bad.ndim else ""
 
 
+def check_number(setting: str, value: Any, low: float, high: float, closed: str = "") -> None:
+    """Refuse what is not a number between ``low`` and ``high``.
+
+    ``closed`` holds "[" where ``low`` itself is allowed, "]" where ``high`` is.
+
+    Examples
+    --------
+    >>> check_number("rate", 1.0, 0, 1, "]")
+    >>> check_number("alpha", -1.0, 0, math.inf, "[")
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: alpha is -1.0: it must be at least 0 and finite
+    """
+    number = float(value) if isinstance(value, Real) else math.nan
+    above = number > low or ("[" in closed and number == low)
+    if not above or not (number < high or ("]" in closed and number == high)):
+        least = f"{'at least' if '[' in closed else 'above'} {low:g}"
+        most = (
+            f"{'at most' if ']' in closed else 'below'} {high:g}" if high < math.inf else "finite"
+        )
+        raise InputError(f"{setting} is {value}: it must be {least} and {most}")
+
+
 def check_positive(setting: str, value: float | None) -> None:
     """Refuse a setting that is given but not a positive, finite number.
 
@@ -216,10 +257,34 @@ def check_positive(setting: str, value: float | None) -> None:
     >>> check_positive("step", float("inf"))
     Traceback (most recent call last):
     ...
-    priorshift.errors.InputError: step is inf: it must be a positive, finite number
+    priorshift.errors.InputError: step is inf: it must be above 0 and finite
     """
-    if value is not None and not (isinstance(value, Real) and 0 < value < float("inf")):
-        raise InputError(f"{setting} is {value}: it must be a positive, finite number")
+    if value is not None:
+        check_number(setting, value, 0, math.inf)
+
+
+def check_share(setting: str, value: float) -> None:
+    """Refuse a share that is not at least 0 and below 1.
+
+    Examples
+    --------
+    >>> check_share("share", 0.001)
+    """
+    check_number(setting, value, 0, 1, "[")
+
+
+def check_rates(rates: tuple[float, ...]) -> None:
+    """Refuse forgetting rates that are not in (0, 1], or do not fall.
+
+    Examples
+    --------
+    >>> check_rates((1.0, 0.5))
+    """
+    if not isinstance(rates, tuple):
+        raise InputTypeError(f"rates is {rates!r}: give a tuple of forgetting rates")
+    good = len(rates) > 0 and all(0.0 < rate <= 1.0 for rate in rates)
+    if not good or any(a <= b for a, b in pairwise(rates)):
+        raise InputError(f"rates is {rates}: give falling numbers, each above 0 and at most 1")
 
 
 def check_choice(setting: str, value: str, known: tuple[str, ...]) -> None:
@@ -248,3 +313,68 @@ def check_chance(setting: str, value: float, such_as: float) -> float:
             f"{setting} is {value!r}: give a chance between 0 and 1, such as {such_as}"
         )
     return float(value)
+
+
+def known_classes(y: Any, n_rows: int, classes: AnyArray, where: str = "y") -> IntArray:
+    """Class indices (n,) of the rows whose label is known, -1 of all others.
+
+    ``y`` holds one entry a row, and None, NaN, ``pandas.NA`` or a masked entry where nothing is
+    known; or it is a dict from row numbers to labels.
+
+    Examples
+    --------
+    >>> classes = np.array(["cat", "dog"])
+    >>> known_classes(["dog", None, "cat"], 3, classes).tolist()
+    [1, -1, 0]
+    >>> known_classes({1: "dog"}, 3, classes).tolist()
+    [-1, 1, -1]
+    >>> known_classes(np.array([np.nan, 5.0]), 2, np.array([3, 5])).tolist()
+    [-1, 1]
+    """
+    index = {label: k for k, label in enumerate(classes.tolist())}
+    known = np.full(n_rows, UNKNOWN)
+    for row, label in _label_entries(y, n_rows, where):
+        if not _is_unknown(label):
+            known[row] = _class_index(index, label, row, where)
+    return known
+
+
+def _label_entries(y: Any, n_rows: int, where: str) -> list[tuple[int, Any]]:
+    """Pairs of a row and its label."""
+    if isinstance(y, Mapping):
+        return [(_row_number(row, n_rows, where), label) for row, label in y.items()]
+    if isinstance(y, str | bytes) or not hasattr(y, "__len__"):
+        raise InputTypeError(f"{where} is {type(y).__name__}, not labels: {_FORMS}")
+    shape = np.shape(y) if hasattr(y, "shape") else (len(y),)
+    if len(shape) != 1:
+        raise InputError(f"{where} has shape {shape}: {_FORMS}")
+    if len(y) != n_rows:
+        raise InputError(f"{where} has {len(y)} labels for {n_rows} rows: {_FORMS}")
+    # A masked array's list has None where it is masked.
+    return list(enumerate(y.tolist() if hasattr(y, "tolist") else y))
+
+
+def _row_number(row: Any, n_rows: int, where: str) -> int:
+    if isinstance(row, bool) or not isinstance(row, int | np.integer):
+        raise InputTypeError(f"{where} has the key {row!r}: keys are row numbers, from 0")
+    if not 0 <= row < n_rows:
+        raise InputError(f"{where} has a label for row {row}, but rows go from 0 to {n_rows - 1}")
+    return int(row)
+
+
+def _is_unknown(label: Any) -> bool:
+    # pandas' NA and NaT are told by name: pandas is no dependency, and NA compares to nothing.
+    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(label, float | np.floating) and math.isnan(label)
+
+
+def _class_index(index: dict[Any, int], label: Any, row: int, where: str) -> int:
+    try:
+        return index[label]
+    except (KeyError, TypeError):
+        some = list(index)[:5]
+        raise InputError(
+            f"{where} has the label {label!r} in row {row}, which the model does not know; it "
+            f"knows {some} ({len(index)} in all)"
+        ) from None

@@ -12,9 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from priorshift._validation import check_integer, is_frame
+from priorshift._validation import check_integer, is_frame, known_classes
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning, SourceError
-from priorshift.known_labels import known_classes
 from priorshift.learners import Learner, as_learner
 from priorshift.learners.trackers.late import check_key, find
 from priorshift.monitoring.guard import GuardReport, as_guard, check_on_alarm

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from priorshift._validation import check_integer
+from priorshift._validation import check_integer, known_classes
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.errors import InputError, InputTypeError
-from priorshift.known_labels import known_classes
 from priorshift.source import Batch
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from calibration_worlds import make_world
+from priorshift._numerics import stratified_folds
 from priorshift.calibration import (
     Auto,
     BiasTemperature,
@@ -17,9 +18,9 @@ from priorshift.calibration import (
     VectorScaling,
     calibrate,
 )
-from priorshift.calibration._folds import Scores, fold_numbers, out_of_fold, pick, scores_of
 from priorshift.calibration.auto import ROWS_NEEDED
-from priorshift.calibration.base import row_losses
+from priorshift.calibration.base import Rows, row_losses
+from priorshift.calibration.folds import Scores, out_of_fold, pick, scores_of
 from priorshift.calibration.matrix import STRENGTHS
 from priorshift.errors import InputError, PriorshiftWarning, SourceError
 
@@ -58,33 +59,29 @@ def test_auto_is_close_to_the_best_map_on_new_rows(kind, request):
 
 
 def test_the_strength_is_the_one_of_least_cross_validated_loss(rotated):
-    chosen = MatrixScaling().settle(rotated.proba, rotated.labels)
+    rows = Rows(rotated.proba, rotated.labels)
+    chosen = MatrixScaling().settle(rows)
     losses = [
         row_losses(
-            out_of_fold(
-                MatrixScaling(strength), rotated.proba, rotated.labels, None, folds=5, seed=0
-            ),
-            rotated.labels,
+            out_of_fold(MatrixScaling(strength), rows, folds=5, seed=0), rotated.labels
         ).mean()
         for strength in STRENGTHS
     ]
     assert chosen.strength == STRENGTHS[int(np.argmin(losses))]
     # The quick fits of the search agree with the exact ones.
-    scores = scores_of(
-        MatrixScaling().candidates(), rotated.proba, rotated.labels, None, folds=5, seed=0
-    )
+    scores = scores_of(MatrixScaling().candidates(), rows, folds=5, seed=0)
     np.testing.assert_allclose(scores.means, losses, atol=1e-4)
 
 
 def test_folds_have_their_part_of_every_class():
     labels = np.repeat([0, 1, 2], [50, 7, 2])
-    number = fold_numbers(labels, 5, seed=3)
+    number = stratified_folds(labels, 5, seed=3)
     for k, count in enumerate([50, 7, 2]):
         sizes = np.bincount(number[labels == k], minlength=5)
         assert sizes.max() <= -(-count // 5)
         assert sizes.max() - sizes.min() <= 1
-    assert (number == fold_numbers(labels, 5, seed=3)).all()
-    assert (number != fold_numbers(labels, 5, seed=4)).any()
+    assert (number == stratified_folds(labels, 5, seed=3)).all()
+    assert (number != stratified_folds(labels, 5, seed=4)).any()
 
 
 def test_one_error_takes_the_first_within_the_noise():
@@ -98,7 +95,8 @@ def test_one_error_takes_the_first_within_the_noise():
 
 def test_weights_follow_a_prior_that_is_told(skewed):
     prior = np.array([0.1, 0.1, 0.8])
-    scores = scores_of([NoCalibration()], skewed.proba, skewed.labels, prior, folds=3, seed=0)
+    rows = Rows(skewed.proba, skewed.labels, prior)
+    scores = scores_of([NoCalibration()], rows, folds=3, seed=0)
     share = np.bincount(skewed.labels, scores.weights)
     np.testing.assert_allclose(share, prior)
 
@@ -134,7 +132,7 @@ def test_candidates_follow_the_rows_and_the_classes():
 def test_calibrated_rows_did_not_see_their_map(rotated):
     """Each row is calibrated by the map that the other folds give."""
     P, y = rotated.proba[:300], rotated.labels[:300]
-    number = fold_numbers(y, 5, seed=0)
+    number = stratified_folds(y, 5, seed=0)
     recipe = MatrixScaling(strength=0.01)
     plain = calibrate(recipe, P, y).proba
     for fold in range(2):

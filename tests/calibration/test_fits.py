@@ -15,16 +15,15 @@ from priorshift.calibration import (
     Temperature,
     VectorScaling,
 )
-from priorshift.calibration._minimise import minimise
-from priorshift.calibration._scaled import ScaledObjective
 from priorshift.calibration.base import Rows, row_losses
 from priorshift.calibration.matrix import MatrixObjective
+from priorshift.calibration.scaling import ScaledObjective, minimise
 
 MIX = np.array([0.5, 0.3, 0.2])
 
 
 def objectives(world, prior=None):
-    rows = Rows.of(world.proba[:200], world.labels[:200], prior)
+    rows = Rows(world.proba[:200], world.labels[:200], prior)
     yield ScaledObjective(rows, tied=True, biased=False), 1
     yield ScaledObjective(rows, tied=True, biased=True), 4
     yield ScaledObjective(rows, tied=False, biased=True), 6
@@ -170,7 +169,7 @@ def test_many_unknowns_go_without_a_hessian():
 
 
 def test_blocks_of_rows_add_up_to_the_whole_hessian(rotated, monkeypatch):
-    rows = Rows.of(rotated.proba[:500], rotated.labels[:500])
+    rows = Rows(rotated.proba[:500], rotated.labels[:500])
     objective = MatrixObjective(rows, 0.01)
     theta = objective.pack(np.eye(4), np.zeros(4))
     whole = objective.hessian(theta)

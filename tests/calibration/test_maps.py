@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibration_worlds import draw, make_world
+from priorshift._numerics import log_floored
 from priorshift.calibration import (
     CALIBRATIONS,
     MAPS,
@@ -25,7 +26,7 @@ from priorshift.calibration import (
     VectorScaling,
     as_calibration,
 )
-from priorshift.calibration.base import floor_of, log_floored, row_losses
+from priorshift.calibration.base import floor_of, row_losses
 from priorshift.errors import InputError, InputTypeError, PriorshiftError, SourceError
 from priorshift.saving.names import OWN
 from priorshift.saving.values import Parts
@@ -169,6 +170,21 @@ def test_a_matrix_for_forty_classes_by_steps_without_a_hessian():
     fresh = make_world(2000, 40, lambda z: z @ (np.eye(40) + turn), spread=2.0, seed=9)
     before = row_losses(fresh.proba, fresh.labels).mean()
     assert row_losses(fitted(fresh.proba), fresh.labels).mean() < before
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("K", [2, 4, 9, 40])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "auto"])
+def test_a_rows_bits_do_not_depend_on_the_rows_that_come_with_it(name, K, order):
+    proba, labels = random_world(K, n=20 * K, K=K, zeros=K < 10)
+    recipe = MatrixScaling(strength=0.01) if name == "matrix" else as_calibration(name)
+    fitted = recipe.fit(proba, labels)
+    proba = np.asarray(np.vstack([proba, np.eye(K)]), order=order)
+    whole = fitted(proba)
+    for some in (1, 7, 16, 50, len(proba) - 1):
+        np.testing.assert_array_equal(fitted(proba[:some]), whole[:some])
+        np.testing.assert_array_equal(fitted(proba[-some:]), whole[-some:])
+    np.testing.assert_array_equal(fitted(proba[::3]), whole[::3])
 
 
 @pytest.mark.parametrize("name", NAMES)

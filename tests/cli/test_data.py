@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from priorshift.datasets import load_dataset
-from priorshift.datasets.named import ORIGINS
+from priorshift.datasets.files import ORIGINS
 
 RNG = np.random.default_rng(0)
 

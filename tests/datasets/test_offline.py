@@ -89,5 +89,5 @@ def test_the_paper_s_constants_can_be_asked_for_by_name(digits):
     assert np.linalg.norm(named.head) <= 10 * (1 + 1e-6)
     np.testing.assert_array_equal(named.proba, own.proba)
     for call in (offline_stage, lambda data, problem: paper_settings(data, "paper", problem)):
-        with pytest.raises(InputError, match="choose from synthetic, shl"):
+        with pytest.raises(InputError, match="choose one of 'synthetic', 'shl'"):
             call(digits, problem="shl2019")

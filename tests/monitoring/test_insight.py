@@ -20,8 +20,8 @@ from priorshift.monitoring import effective_size
 from priorshift.monitoring.influence import influence_at, recentred
 from priorshift.monitoring.intervals import compatible, normal_score
 from priorshift.monitoring.performance import prior_covariance, reweighted
+from priorshift.priors import project_simplex
 from priorshift.priors.mlls import MLLS
-from priorshift.priors.simplex import project_simplex
 from priorshift.source import Batch, build_source
 from priorshift.source.model import ProbabilityModel
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from priorshift.errors import InputError
-from priorshift.priors import BBSE, MLLS, RLLS, PriorEstimator, estimator_by_name
+from priorshift.priors import BBSE, ESTIMATORS, MLLS, RLLS, PriorEstimator
 
 NAMES = {
     "bbse": BBSE(),
@@ -20,7 +20,7 @@ NAMES = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_lead_to_estimators_and_back(name):
-    estimator = estimator_by_name(name)
+    estimator = ESTIMATORS[name]
     assert estimator == NAMES[name]
     assert estimator.name == name
     assert isinstance(estimator, PriorEstimator)
@@ -30,7 +30,7 @@ def test_names_lead_to_estimators_and_back(name):
 @pytest.mark.parametrize("name", ["", "BBSE", "bbse ", None, ["bbse"]])
 def test_unknown_names(name):
     with pytest.raises(InputError, match="'bbse', 'bbse-soft', 'mlls'"):
-        estimator_by_name(name)
+        ESTIMATORS[name]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -38,8 +38,8 @@ def test_estimates_survive_pickle_and_agree_with_raw(make_world, name):
     world = make_world(8)
     batch = world.draw(np.random.default_rng(8), np.full(3, 1 / 3), 25)
     given = copy.deepcopy((world.source, batch))
-    estimate = estimator_by_name(name).estimate(world.source, batch)
-    np.testing.assert_array_equal(estimate.raw, estimator_by_name(name).raw(world.source, batch))
+    estimate = ESTIMATORS[name].estimate(world.source, batch)
+    np.testing.assert_array_equal(estimate.raw, ESTIMATORS[name].raw(world.source, batch))
     back = pickle.loads(pickle.dumps(estimate))
     np.testing.assert_array_equal(back.covariance, estimate.covariance)
     covariance = estimate.covariance

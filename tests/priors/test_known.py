@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from priorshift.priors import BBSE, estimate_with_labels, estimator_by_name
+from priorshift.priors import BBSE, ESTIMATORS, estimate_with_labels
 from priorshift.source import Batch
 
 
@@ -36,7 +36,7 @@ def test_a_label_takes_the_place_of_the_rows_own_estimate(make_world, soft):
 def test_all_labels_are_the_shares_and_no_labels_change_no_bit(make_world, name):
     world, rng = make_world(2), np.random.default_rng(3)
     batch, y = world_batch(world, np.array([0.1, 0.2, 0.7]), 40, rng)
-    estimator = estimator_by_name(name)
+    estimator = ESTIMATORS[name]
     every = estimate_with_labels(estimator, world.source, batch._replace(known=y))
     np.testing.assert_allclose(every, np.bincount(y, minlength=3) / 40, atol=1e-15)
     none = estimate_with_labels(estimator, world.source, batch._replace(known=np.full(40, -1)))

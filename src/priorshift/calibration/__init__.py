@@ -1,23 +1,20 @@
-"""Calibration of f0 on the hold-out: one file for each map.
+"""Calibration of f0 on the held-out set: maps that make its probabilities right.
 
-Learners that follow the class mix by ratios f0(x) / prior are only as good as f0's probabilities.
+Learners that follow the class prior by ratios f0(x) / prior are only as good as f0's probabilities.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from priorshift.calibration._scaled import ScaledMap
+from priorshift._registry import Registry
 from priorshift.calibration.auto import Auto
-from priorshift.calibration.base import Calibration, CalibrationMap
-from priorshift.calibration.bias_temperature import BiasTemperature
-from priorshift.calibration.honest import Calibrated, calibrate
+from priorshift.calibration.base import Calibration, CalibrationMap, IdentityMap, NoCalibration
+from priorshift.calibration.folds import Calibrated, calibrate
 from priorshift.calibration.isotonic import IsotonicMap, IsotonicScaling
 from priorshift.calibration.matrix import MatrixMap, MatrixScaling
-from priorshift.calibration.none import IdentityMap, NoCalibration
-from priorshift.calibration.temperature import Temperature
-from priorshift.calibration.vector import VectorScaling
-from priorshift.errors import InputError, InputTypeError
+from priorshift.calibration.scaling import BiasTemperature, ScaledMap, Temperature, VectorScaling
+from priorshift.errors import InputTypeError
 
 __all__ = [
     "CALIBRATIONS",
@@ -40,26 +37,26 @@ __all__ = [
     "calibrate",
 ]
 
-CALIBRATIONS: dict[str, Any] = {
-    recipe.name: recipe
-    for recipe in (
-        NoCalibration,
-        Temperature,
-        BiasTemperature,
-        VectorScaling,
-        MatrixScaling,
-        IsotonicScaling,
-        Auto,
-    )
-}
+CALIBRATIONS: Registry[Any] = Registry(
+    "calibration",
+    NoCalibration,
+    Temperature,
+    BiasTemperature,
+    VectorScaling,
+    MatrixScaling,
+    IsotonicScaling,
+    Auto,
+    otherwise="a recipe",
+)
 """Recipes by name."""
 
-MAPS: dict[str, Any] = {
-    "identity": IdentityMap,
-    "scaled": ScaledMap,
-    "matrix": MatrixMap,
-    "isotonic": IsotonicMap,
-}
+MAPS: Registry[Any] = Registry(
+    "calibration map",
+    identity=IdentityMap,
+    scaled=ScaledMap,
+    matrix=MatrixMap,
+    isotonic=IsotonicMap,
+)
 """What recipes return, under the names that files know them by."""
 
 
@@ -79,11 +76,6 @@ def as_calibration(calibration: str | Calibration | None) -> Calibration:
     if calibration is None:
         return NoCalibration()
     if isinstance(calibration, str):
-        if calibration not in CALIBRATIONS:
-            known = ", ".join(map(repr, CALIBRATIONS))
-            raise InputError(
-                f"no calibration is called {calibration!r}; choose one of {known}, or pass a recipe"
-            )
         recipe: Calibration = CALIBRATIONS[calibration]()
         return recipe
     if isinstance(calibration, type) or not hasattr(calibration, "fit"):

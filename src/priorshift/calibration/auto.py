@@ -6,28 +6,23 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
-from priorshift._validation import check_integer
-from priorshift.calibration._folds import RULES, best_of
-from priorshift.calibration.base import CalibrationMap, check_pair, class_name
-from priorshift.calibration.bias_temperature import BiasTemperature
+from priorshift._validation import check_choice, check_integer
+from priorshift.calibration.base import CalibrationMap, NoCalibration, Recipe, Rows, class_name
+from priorshift.calibration.folds import RULES, best_of
 from priorshift.calibration.isotonic import IsotonicScaling
 from priorshift.calibration.matrix import MatrixScaling
-from priorshift.calibration.none import NoCalibration
-from priorshift.calibration.temperature import Temperature
-from priorshift.calibration.vector import VectorScaling
-from priorshift.errors import InputError, PriorshiftWarning
-from priorshift.typing import AnyArray, FloatArray, IntArray
+from priorshift.calibration.scaling import BiasTemperature, Temperature, VectorScaling
+from priorshift.errors import PriorshiftWarning
+from priorshift.typing import AnyArray, IntArray
 
-# Rows that each class of the hold-out must have for a map to be considered.
+# Rows that each class of the held-out set must have for a map to be considered.
 ROWS_NEEDED = {"bias-temperature": 5, "vector": 5, "matrix": 5, "isotonic": 50}
 # Rows in all, for anything but f0 as it is.
 _FEWEST_ROWS = 20
 
 
 @dataclass(frozen=True)
-class Auto:
+class Auto(Recipe[CalibrationMap]):
     """The map with the least log-loss on rows that it was not fitted on.
 
     Considered are none, temperature, bias-temperature, vector, matrix with each of its strengths,
@@ -47,6 +42,7 @@ class Auto:
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> proba = rng.dirichlet(np.ones(3), 900)
     >>> labels = (proba.cumsum(axis=1) < rng.random((900, 1))).sum(axis=1)
@@ -60,11 +56,10 @@ class Auto:
     folds: int = 5
     seed: int = 0
     name: ClassVar[str] = "auto"
+    needs_every_class: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.rule not in RULES:
-            known = ", ".join(map(repr, RULES))
-            raise InputError(f"rule is {self.rule!r}: choose one of {known}")
+        check_choice("rule", self.rule, RULES)
         check_integer(self.largest_matrix, "largest_matrix", least=0)
         check_integer(self.folds, "folds", least=2)
         check_integer(self.seed, "seed", least=0)
@@ -73,8 +68,8 @@ class Auto:
         """Recipes for a hold-out with these numbers of rows, from simple to rich; may warn."""
         if counts.sum() < _FEWEST_ROWS:
             _warn_of_few(
-                f"the hold-out has {counts.sum()} rows, and {_FEWEST_ROWS} are needed to calibrate "
-                "f0: it stays as it is"
+                f"the held-out set has {counts.sum()} rows, and {_FEWEST_ROWS} are needed to "
+                "calibrate f0: it stays as it is"
             )
             return [NoCalibration()]
         fewest = int(counts.min())
@@ -86,7 +81,7 @@ class Auto:
         lost = [recipe.name for recipe in rich if fewest < ROWS_NEEDED[recipe.name]]
         if len(lost) == len(rich):
             _warn_of_few(
-                f"the hold-out has {fewest} rows of class "
+                f"the held-out set has {fewest} rows of class "
                 f"{class_name(int(counts.argmin()), classes)}, too few to calibrate f0 by more "
                 f"than a temperature: {min(ROWS_NEEDED.values())} are needed of each class. Add "
                 "labelled rows, or name a calibration"
@@ -97,37 +92,17 @@ class Auto:
                 found.extend(recipe.candidates() if many else [recipe])
         return found
 
-    def settle(
-        self,
-        proba: FloatArray,
-        labels: IntArray,
-        *,
-        prior: FloatArray | None = None,
-        classes: AnyArray | None = None,
-    ) -> Any:
+    def settle(self, rows: Rows) -> Any:
         """Choose a recipe."""
-        proba, labels = check_pair(proba, labels)
-        counts = np.bincount(labels, minlength=proba.shape[1])
-        recipes = self.candidates(counts, classes)
+        recipes = self.candidates(rows.counts, rows.classes)
         if len(recipes) == 1:
             return recipes[0]
-        return best_of(
-            recipes, proba, labels, prior, folds=self.folds, seed=self.seed, rule=self.rule
-        )
+        return best_of(recipes, rows, folds=self.folds, seed=self.seed, rule=self.rule)
 
-    def fit(
-        self,
-        proba: FloatArray,
-        labels: IntArray,
-        *,
-        prior: FloatArray | None = None,
-        classes: AnyArray | None = None,
-    ) -> CalibrationMap:
-        """Choose a recipe, and fit it on all rows."""
-        chosen = self.settle(proba, labels, prior=prior, classes=classes)
-        fitted: CalibrationMap = chosen.fit(proba, labels, prior=prior, classes=classes)
+    def _fit(self, rows: Rows) -> CalibrationMap:
+        fitted: CalibrationMap = self.settle(rows).fit_rows(rows)
         return fitted
 
 
 def _warn_of_few(message: str) -> None:
-    warnings.warn(message, PriorshiftWarning, stacklevel=5)
+    warnings.warn(message, PriorshiftWarning, stacklevel=7)

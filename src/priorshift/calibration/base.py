@@ -1,20 +1,22 @@
-r"""What a calibration is, and the hold-out as every map's fit sees it.
+r"""What a calibration is, and the held-out set as every map's fit sees it.
 
 A *recipe* is a frozen dataclass of settings. Its ``fit`` returns a *map*: a frozen dataclass of
 arrays that turns f0's class probabilities into calibrated ones, row by row. Maps work on
 
 .. math:: x = \log \max(f_0, \text{floor})
 
-because a class mix multiplies probabilities, and so only adds to their logarithms.
+because importance weights multiply probabilities, and so only add to their logarithms.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from functools import cached_property
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from priorshift._numerics import log_floored
 from priorshift.errors import InputError, InputTypeError, SourceError
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
@@ -43,7 +45,7 @@ class CalibrationMap(Protocol):
 
 
 class Calibration(Protocol):
-    """A recipe. One that has something to choose also has ``settle``, see ``settled``."""
+    """A recipe. One that has something to choose also has ``settle``, see ``Recipe``."""
 
     name: ClassVar[str]
 
@@ -55,55 +57,166 @@ class Calibration(Protocol):
         prior: FloatArray | None = None,
         classes: AnyArray | None = None,
     ) -> CalibrationMap:
-        """Fit a map on f0's probabilities (n, K) and the class indices (n,) of the hold-out."""
+        """Fit a map on f0's probabilities (n, K) and the class indices (n,) of the held-out set."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The hold-out, checked: logarithms of f0's probabilities, labels, and a weight for each row.
+    """The held-out set, checked: f0's probabilities, labels, and a weight for each row.
 
     The weights add up to 1. Where the class prior is known and not that of the rows, they make the
     weighted shares of the classes equal to it, so that what is fitted is calibrated under it.
 
     Examples
     --------
-    >>> rows = Rows.of(np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([0, 1]))
+    >>> rows = Rows(np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([0, 1]))
     >>> rows.weights.tolist(), rows.logs.round(2).tolist()
     ([0.5, 0.5], [[-0.69, -0.69], [-1.39, -0.29]])
+    >>> told = Rows(np.full((4, 2), 0.5), np.array([0, 0, 0, 1]), prior=np.array([0.5, 0.5]))
+    >>> told.weights.round(3).tolist()
+    [0.167, 0.167, 0.167, 0.5]
     """
 
-    logs: FloatArray
+    proba: FloatArray
     labels: IntArray
-    weights: FloatArray
-    floor: float
+    prior: FloatArray | None = None
+    classes: AnyArray | None = None
 
-    @classmethod
-    def of(
-        cls,
-        proba: FloatArray,
-        labels: IntArray,
-        prior: FloatArray | None = None,
-        *,
-        every_class: str | None = None,
-        classes: AnyArray | None = None,
-    ) -> Self:
-        """Check and convert; with ``every_class``, a recipe's name, no class may be missing."""
-        proba, labels = check_pair(proba, labels)
-        counts = np.bincount(labels, minlength=proba.shape[1])
-        if every_class is not None and counts.min() == 0:
-            lost = class_name(int(counts.argmin()), classes)
-            raise SourceError(
-                f"calibration {every_class!r} needs rows of every class, and the hold-out has none "
-                f"of class {lost}: add labelled rows of it, or use calibration 'temperature'"
-            )
-        floor = floor_of(proba)
-        return cls(log_floored(proba, floor), labels, row_weights(labels, counts, prior), floor)
+    def __post_init__(self) -> None:
+        proba, labels = check_pair(self.proba, self.labels)
+        object.__setattr__(self, "proba", proba)
+        object.__setattr__(self, "labels", labels)
 
     @property
     def n_classes(self) -> int:
         """K."""
-        return int(self.logs.shape[1])
+        return int(self.proba.shape[1])
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """Rows of each class."""
+        return np.bincount(self.labels, minlength=self.n_classes)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Weights that add up to 1 and give class k the share ``prior[k]``; None: all alike."""
+        if self.prior is None:
+            return np.full(len(self.labels), 1.0 / len(self.labels))
+        prior = np.asarray(self.prior, dtype=np.float64)
+        if prior.shape != self.counts.shape or not (prior > 0).all():
+            raise InputError(f"prior must hold {self.n_classes} positive shares, got {prior}")
+        weights = prior[self.labels] / self.counts[self.labels]
+        return np.asarray(weights / weights.sum())
+
+    @cached_property
+    def floor(self) -> float:
+        """What stands for a probability of 0."""
+        return floor_of(self.proba)
+
+    @cached_property
+    def logs(self) -> FloatArray:
+        """Logarithms of the probabilities, none below that of the floor."""
+        return log_floored(self.proba, self.floor)
+
+    def part(self, rows: AnyArray) -> Rows:
+        """The same of some of the rows."""
+        return Rows(self.proba[rows], self.labels[rows], self.prior, self.classes)
+
+    def rarest(self) -> tuple[int, str]:
+        """Rows of the class with the fewest, and what the user calls it."""
+        index = int(self.counts.argmin())
+        return int(self.counts[index]), class_name(index, self.classes)
+
+
+M = TypeVar("M", bound=CalibrationMap)
+
+
+class Recipe(Generic[M]):
+    """What the recipes here have in common: ``fit`` looks at the held-out set before it fits.
+
+    One that has something to choose (the map's kind, a strength) overrides ``settle``.
+
+    Examples
+    --------
+    >>> from priorshift.calibration import Temperature
+    >>> Temperature().settle(Rows([[0.5, 0.5]], [0]))
+    Temperature()
+    """
+
+    name: ClassVar[str]
+    needs_every_class: ClassVar[bool] = True
+
+    def fit(
+        self,
+        proba: FloatArray,
+        labels: IntArray,
+        *,
+        prior: FloatArray | None = None,
+        classes: AnyArray | None = None,
+    ) -> M:
+        """Fit a map on f0's probabilities (n, K) and the class indices (n,) of the held-out set.
+
+        ``prior`` is the class prior that the map is calibrated under, by default that of the rows;
+        ``classes`` what the user calls the classes, for errors.
+        """
+        return self.fit_rows(Rows(proba, labels, prior, classes))
+
+    def fit_rows(self, rows: Rows) -> M:
+        """Fit a map on rows that are checked already."""
+        self.check(rows)
+        return self._fit(rows)
+
+    def check(self, rows: Rows) -> None:
+        """Refuse rows that lack a class that the map needs."""
+        fewest, lost = rows.rarest()
+        if self.needs_every_class and fewest == 0:
+            raise SourceError(
+                f"calibration {self.name!r} needs rows of every class, and the held-out set has "
+                f"none of class {lost}: add labelled rows of it, or use calibration 'temperature'"
+            )
+
+    def settle(self, rows: Rows) -> Any:
+        """Return the recipe with nothing left to choose."""
+        return self
+
+    def _fit(self, rows: Rows) -> M:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class IdentityMap:
+    """Return what it is given.
+
+    Examples
+    --------
+    >>> IdentityMap()([[0.2, 0.8]])
+    [[0.2, 0.8]]
+    """
+
+    name: ClassVar[str] = "none"
+    n_classes: ClassVar[int | None] = None
+
+    def __call__(self, proba: FloatArray) -> FloatArray:
+        """Return ``proba`` itself."""
+        return proba
+
+
+@dataclass(frozen=True)
+class NoCalibration(Recipe[IdentityMap]):
+    """Leave f0 as it is.
+
+    Examples
+    --------
+    >>> NoCalibration().fit([[0.2, 0.8]], [1])
+    IdentityMap()
+    """
+
+    name: ClassVar[str] = "none"
+    needs_every_class: ClassVar[bool] = False
+
+    def _fit(self, rows: Rows) -> IdentityMap:
+        return IdentityMap()
 
 
 def check_pair(proba: Any, labels: Any) -> tuple[FloatArray, IntArray]:
@@ -151,35 +264,6 @@ def floor_of(proba: FloatArray) -> float:
     return float(np.clip(0.5 * smallest, SMALLEST, _LARGEST_FLOOR))
 
 
-def log_floored(proba: FloatArray, floor: float) -> FloatArray:
-    """Logarithms of probabilities, none below that of ``floor``.
-
-    Examples
-    --------
-    >>> log_floored(np.array([[0.0, 1.0]]), 1e-12).round(2).tolist()
-    [[-27.63, 0.0]]
-    """
-    return np.log(np.maximum(proba, floor))
-
-
-def row_weights(labels: IntArray, counts: IntArray, prior: FloatArray | None) -> FloatArray:
-    """Weights that add up to 1 and give class k the share ``prior[k]``; None: all alike.
-
-    Examples
-    --------
-    >>> labels = np.array([0, 0, 0, 1])
-    >>> row_weights(labels, np.bincount(labels), np.array([0.5, 0.5])).round(3).tolist()
-    [0.167, 0.167, 0.167, 0.5]
-    """
-    if prior is None:
-        return np.full(len(labels), 1.0 / len(labels))
-    prior = np.asarray(prior, dtype=np.float64)
-    if prior.shape != counts.shape or not (prior > 0).all():
-        raise InputError(f"prior must hold {len(counts)} positive shares, got {prior}")
-    weights = prior[labels] / counts[labels]
-    return np.asarray(weights / weights.sum())
-
-
 def row_losses(proba: FloatArray, labels: IntArray) -> FloatArray:
     """Minus the logarithm of each row's probability of its own class.
 
@@ -202,19 +286,26 @@ def class_name(index: int, classes: AnyArray | None) -> str:
     return str(index if classes is None else classes[index])
 
 
-def frozen(array: Any, shape: tuple[int | None, ...], where: str) -> FloatArray:
-    """Return a read-only float64 array of the given shape (None: any length), or refuse it.
+def freeze(record: object, **shapes: tuple[int | None, ...]) -> None:
+    """Make arrays of a frozen dataclass read-only and float64, or refuse those of another shape.
+
+    None in a shape is any length.
 
     Examples
     --------
-    >>> frozen([1.0, 2.0], (2,), "bias").flags.writeable
+    >>> class Map:
+    ...     bias = [1.0, 2.0]
+    >>> made = Map()
+    >>> freeze(made, bias=(2,))
+    >>> made.bias.flags.writeable
     False
     """
-    values = np.array(array, dtype=np.float64)
-    fits = values.ndim == len(shape) and all(
-        wanted in (None, found) for wanted, found in zip(shape, values.shape, strict=False)
-    )
-    if not fits or not np.isfinite(values).all():
-        raise InputError(f"{where} must be finite numbers of shape {shape}, got {values.shape}")
-    values.setflags(write=False)
-    return values
+    for name, shape in shapes.items():
+        values = np.array(getattr(record, name), dtype=np.float64)
+        fits = values.ndim == len(shape) and all(
+            wanted in (None, found) for wanted, found in zip(shape, values.shape, strict=False)
+        )
+        if not fits or not np.isfinite(values).all():
+            raise InputError(f"{name} must be finite numbers of shape {shape}, got {values.shape}")
+        values.setflags(write=False)
+        object.__setattr__(record, name, values)

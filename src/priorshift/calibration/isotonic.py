@@ -8,7 +8,9 @@ from typing import ClassVar
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
-from priorshift.calibration.base import Rows, check_pair, frozen
+from priorshift._numerics import row_sums
+from priorshift._validation import check_number
+from priorshift.calibration.base import Recipe, Rows, freeze
 from priorshift.errors import InputError
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
@@ -19,8 +21,9 @@ class IsotonicMap:
 
     .. math:: g_k = (1 - \epsilon) h_k(f_k) + \epsilon (f_k + \pi_k) / 2
 
-    A step function h is 0 where the hold-out had no row of class k, which is no proof that there is
-    none: the second part, worth K rows, keeps every class possible and f0's order inside a step.
+    A step function h is 0 where the held-out set had no row of class k, which is no proof that
+    there is none: the second part, worth K rows, keeps every class possible and f0's order inside
+    a step.
 
     Parameters
     ----------
@@ -49,15 +52,12 @@ class IsotonicMap:
     name: ClassVar[str] = "isotonic"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "knots", frozen(self.knots, (None,), "knots"))
-        object.__setattr__(self, "values", frozen(self.values, (len(self.knots),), "values"))
-        object.__setattr__(self, "prior", frozen(self.prior, (None,), "prior"))
+        freeze(self, knots=(None,), values=np.shape(self.knots), prior=(None,))
         ends = np.array(self.ends, dtype=np.intp)
         lengths = np.diff(ends, prepend=0)
         if ends.shape != self.prior.shape or lengths.min() < 1 or ends[-1] != len(self.knots):
             raise InputError("ends must give every class at least one of the knots, in order")
-        if not 0.0 < self.mixed < 1.0:
-            raise InputError(f"mixed is {self.mixed}: it must be between 0 and 1")
+        check_number("mixed", self.mixed, 0, 1)
         ends.setflags(write=False)
         object.__setattr__(self, "ends", ends)
 
@@ -75,15 +75,15 @@ class IsotonicMap:
             steps = np.interp(proba[:, k], self.knots[part], self.values[part])
             scores[:, k] += (1.0 - self.mixed) * steps
             first = last
-        return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+        return np.asarray(scores / row_sums(scores)[:, None])
 
 
 @dataclass(frozen=True)
-class IsotonicScaling:
+class IsotonicScaling(Recipe[IsotonicMap]):
     """One isotonic regression for each class against the rest (Zadrozny and Elkan, 2002).
 
     Makes no assumption on the form of the error, and needs many rows of every class. Before the
-    rows are normalised each class's mean is its share of the hold-out; after, only nearly.
+    rows are normalised each class's mean is its share of the held-out set; after, only nearly.
 
     Examples
     --------
@@ -96,30 +96,16 @@ class IsotonicScaling:
 
     name: ClassVar[str] = "isotonic"
 
-    def fit(
-        self,
-        proba: FloatArray,
-        labels: IntArray,
-        *,
-        prior: FloatArray | None = None,
-        classes: AnyArray | None = None,
-    ) -> IsotonicMap:
-        """Return the step functions of least squared error on the hold-out."""
-        proba, labels = check_pair(proba, labels)
-        rows = Rows.of(proba, labels, prior, every_class=self.name, classes=classes)
-        n, K = proba.shape
-        parts = [_steps(proba[:, k], labels == k, rows.weights) for k in range(K)]
+    def _fit(self, rows: Rows) -> IsotonicMap:
+        n, K = rows.proba.shape
+        parts = [_steps(rows.proba[:, k], rows.labels == k, rows.weights) for k in range(K)]
         return IsotonicMap(
             knots=np.concatenate([knots for knots, _ in parts]),
             values=np.concatenate([values for _, values in parts]),
             ends=np.cumsum([len(knots) for knots, _ in parts]),
-            prior=_shares(labels, rows.weights, K),
+            prior=np.asarray(np.bincount(rows.labels, rows.weights, K), dtype=np.float64),
             mixed=K / (n + K),
         )
-
-
-def _shares(labels: IntArray, weights: FloatArray, n_classes: int) -> FloatArray:
-    return np.bincount(labels, weights, minlength=n_classes).astype(np.float64)
 
 
 def _steps(

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import softmax
 
-from priorshift._validation import check_integer
-from priorshift.calibration._folds import best_of
-from priorshift.calibration._minimise import minimise
-from priorshift.calibration._scaled import RIDGE_ROWS, fit_scaled, softmax_rows
-from priorshift.calibration.base import Rows, frozen, log_floored
-from priorshift.errors import InputError
-from priorshift.typing import AnyArray, FloatArray, IntArray
+from priorshift._numerics import log_floored, row_products, row_softmax
+from priorshift._validation import check_integer, check_number
+from priorshift.calibration.base import Recipe, Rows, freeze
+from priorshift.calibration.folds import best_of
+from priorshift.calibration.scaling import RIDGE_ROWS, fit_scaled, minimise, softmax_rows
+from priorshift.typing import FloatArray
 
 # From almost bias-corrected temperature scaling to almost free.
 STRENGTHS = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0001)
@@ -40,11 +38,8 @@ class MatrixMap:
     floor: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bias", frozen(self.bias, (None,), "bias"))
-        K = len(self.bias)
-        object.__setattr__(self, "weights", frozen(self.weights, (K, K), "weights"))
-        if not 0.0 < self.floor < 1.0:
-            raise InputError(f"floor is {self.floor}: it must be between 0 and 1")
+        freeze(self, bias=(None,), weights=np.shape(self.bias) * 2)
+        check_number("floor", self.floor, 0, 1)
 
     @property
     def n_classes(self) -> int:
@@ -53,8 +48,9 @@ class MatrixMap:
 
     def __call__(self, proba: FloatArray) -> FloatArray:
         """Return calibrated probabilities."""
-        scores = log_floored(proba, self.floor) @ self.weights.T + self.bias
-        return np.asarray(softmax(scores, axis=1))
+        # By pieces of one size: a row's bits must not depend on the rows that come with it.
+        scores = row_products(log_floored(proba, self.floor), self.weights)
+        return row_softmax(scores + self.bias)
 
 
 class MatrixObjective:
@@ -66,7 +62,7 @@ class MatrixObjective:
 
     Examples
     --------
-    >>> rows = Rows.of(np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([0, 1]))
+    >>> rows = Rows(np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([0, 1]))
     >>> objective = MatrixObjective(rows, 0.1)
     >>> round(objective.value_and_gradient(objective.pack(np.eye(2), np.zeros(2)))[0], 3)
     0.49
@@ -131,12 +127,12 @@ class MatrixObjective:
 
 
 @dataclass(frozen=True)
-class MatrixScaling:
+class MatrixScaling(Recipe[MatrixMap]):
     r"""Softmax of :math:`W \log f_0(x) + b`: matrix, or Dirichlet, scaling (Kull et al., 2019).
 
     Minimises the log-loss with an L2 penalty that pulls W to the nearest multiple of the identity:
     with a strong one this is bias-corrected temperature scaling, which has no penalty itself. The
-    bias is free, so the mean calibrated probability of each class is its share of the hold-out.
+    bias is free, so the mean calibrated probability of each class is its share of the held-out set.
 
     There are K (K + 1) unknowns: Newton steps up to K = 21, L-BFGS above, which takes a while
     when K is in the hundreds.
@@ -164,8 +160,8 @@ class MatrixScaling:
     name: ClassVar[str] = "matrix"
 
     def __post_init__(self) -> None:
-        if self.strength is not None and not 0.0 <= self.strength < float("inf"):
-            raise InputError(f"strength is {self.strength}: it must be 0 or more, and finite")
+        if self.strength is not None:
+            check_number("strength", self.strength, 0, float("inf"), "[")
         check_integer(self.folds, "folds", least=2)
         check_integer(self.seed, "seed", least=0)
 
@@ -174,48 +170,22 @@ class MatrixScaling:
         strengths = STRENGTHS if self.strength is None else (self.strength,)
         return [MatrixScaling(strength, self.folds, self.seed) for strength in strengths]
 
-    def settle(
-        self,
-        proba: FloatArray,
-        labels: IntArray,
-        *,
-        prior: FloatArray | None = None,
-        classes: AnyArray | None = None,
-    ) -> MatrixScaling:
+    def settle(self, rows: Rows) -> MatrixScaling:
         """Choose the strength."""
+        self.check(rows)
         if self.strength is not None:
             return self
-        Rows.of(proba, labels, prior, every_class=self.name, classes=classes)
-        chosen: MatrixScaling = best_of(
-            self.candidates(), proba, labels, prior, folds=self.folds, seed=self.seed
-        )
+        chosen: MatrixScaling = best_of(self.candidates(), rows, folds=self.folds, seed=self.seed)
         return chosen
 
-    def fit(
-        self,
-        proba: FloatArray,
-        labels: IntArray,
-        *,
-        prior: FloatArray | None = None,
-        classes: AnyArray | None = None,
-    ) -> MatrixMap:
-        """Return the map of least penalised log-loss on the hold-out."""
-        settled = self.settle(proba, labels, prior=prior, classes=classes)
-        rows = Rows.of(proba, labels, prior, every_class=self.name, classes=classes)
-        return settled._fit(rows, None, _EXACT)
+    def _fit(self, rows: Rows) -> MatrixMap:
+        return self.settle(rows)._fit_from(None, rows, _EXACT)
 
-    def fit_near(
-        self,
-        near: MatrixMap | None,
-        proba: FloatArray,
-        labels: IntArray,
-        *,
-        prior: FloatArray | None = None,
-    ) -> MatrixMap:
+    def fit_near(self, near: MatrixMap | None, rows: Rows) -> MatrixMap:
         """Fit to a few digits, from the map of a neighbouring strength: enough to compare them."""
-        return self._fit(Rows.of(proba, labels, prior), near, _ROUGH)
+        return self._fit_from(near, rows, _ROUGH)
 
-    def _fit(self, rows: Rows, near: MatrixMap | None, tolerance: float) -> MatrixMap:
+    def _fit_from(self, near: MatrixMap | None, rows: Rows, tolerance: float) -> MatrixMap:
         assert self.strength is not None
         objective = MatrixObjective(rows, self.strength)
         if near is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from priorshift._validation import as_probabilities, check_finite
 from priorshift.errors import InputError
 from priorshift.simulation.streams import PoolWorld, World
 from priorshift.typing import AnyArray, FloatArray, IntArray
@@ -13,14 +14,13 @@ from priorshift.typing import AnyArray, FloatArray, IntArray
 __all__ = [
     "Dataset",
     "check_labels",
-    "check_probabilities",
     "check_rows",
     "encode_labels",
     "pool_dataset",
 ]
 
 _MOST = np.iinfo(np.int64).max
-# Probabilities stored in half precision still add up to 1 within this.
+# Probabilities stored in half precision, or with three digits, still add up to 1 within this.
 _SUM_TOLERANCE = 5e-3
 
 
@@ -106,12 +106,7 @@ def check_rows(values: AnyArray, where: str) -> AnyArray:
     dtype = np.result_type(values.dtype, np.float32)
     with np.errstate(over="ignore"):
         rows = values.astype(np.float32 if dtype == np.float32 else np.float64, copy=False)
-    good = np.isfinite(rows).all(axis=1)
-    if not good.all():
-        raise InputError(
-            f"{where} has NaN or infinite values in {np.count_nonzero(~good)} rows, the first is "
-            f"row {int(np.argmin(good))} (counted from 0); fill or drop them"
-        )
+    check_finite(rows, where)
     return rows
 
 
@@ -169,30 +164,13 @@ def encode_labels(y0: AnyArray, y1: AnyArray, where: str) -> tuple[AnyArray, Int
     return classes, first.astype(np.intp), np.searchsorted(classes, y1).astype(np.intp)
 
 
-def check_probabilities(values: AnyArray, n_classes: int, where: str) -> FloatArray:
-    """Return class probabilities with rows that sum to 1 exactly, or refuse them.
-
-    Examples
-    --------
-    >>> check_probabilities(np.array([[0.25, 0.75]]), n_classes=2, where="P0")
-    array([[0.25, 0.75]])
-    """
+def _class_probabilities(values: AnyArray, n_classes: int, where: str) -> FloatArray:
     if values.shape[1] != n_classes:
         raise InputError(
             f"{where} has {values.shape[1]} columns but y0 has {n_classes} classes; give one "
             "column per class, in the sorted order of the labels, and a row of each class"
         )
-    table: FloatArray = values.astype(np.float64)
-    sums = table.sum(axis=1)
-    good = (table >= 0).all(axis=1) & (np.abs(sums - 1) <= _SUM_TOLERANCE)
-    if not good.all():
-        row = int(np.argmin(good))
-        raise InputError(
-            f"{where} row {row} (counted from 0) is not a probability vector: smallest entry "
-            f"{table[row].min():.6g}, sum {sums[row]:.6g}; give non-negative rows that sum to 1"
-        )
-    normalised: FloatArray = table / sums[:, np.newaxis]
-    return normalised
+    return as_probabilities(values.astype(np.float64), where, _SUM_TOLERANCE)
 
 
 def pool_dataset(
@@ -234,7 +212,7 @@ def pool_dataset(
     y1 = check_labels(online[1], len(X1), f"{where}: y1")
     classes, y0, y1 = encode_labels(y0, y1, where)
     if probabilities:
-        X0 = check_probabilities(X0, len(classes), f"{where}: P0")
-        X1 = check_probabilities(X1, len(classes), f"{where}: P1")
+        X0 = _class_probabilities(X0, len(classes), f"{where}: P0")
+        X1 = _class_probabilities(X1, len(classes), f"{where}: P1")
     world = PoolWorld(X1, y1, len(classes))
     return Dataset(name, X0, y0, X1, y1, probabilities, 0, world, classes)

@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
+from priorshift._registry import Registry
 from priorshift.calibration import Calibration
 from priorshift.datasets import Dataset
 from priorshift.datasets.synthetic import SyntheticProblem
-from priorshift.errors import InputError, SourceError
+from priorshift.errors import SourceError
 from priorshift.risk import RiskData, Softmax
 from priorshift.source import Source, build_source
 from priorshift.source.head import fit_head
@@ -31,10 +32,11 @@ class PaperConstants(NamedTuple):
     gradient_bound: float
 
 
-PAPER_CONSTANTS = {
-    "synthetic": PaperConstants(SyntheticProblem.diameter, SyntheticProblem.gradient_bound),
-    "shl": PaperConstants(diameter=20.0, gradient_bound=20.0),
-}
+PAPER_CONSTANTS: Registry[PaperConstants] = Registry(
+    "problem",
+    synthetic=PaperConstants(SyntheticProblem.diameter, SyntheticProblem.gradient_bound),
+    shl=PaperConstants(diameter=20.0, gradient_bound=20.0),
+)
 """The paper's constants by the name of the problem: its synthetic data, its locomotion task."""
 
 
@@ -62,16 +64,8 @@ def offline_stage(
     >>> source.n_classes, bool(source.sigma_min > 0.5)
     (10, True)
     """
-    diameter = None if problem is None else _constants(problem).diameter
+    diameter = None if problem is None else PAPER_CONSTANTS[problem].diameter
     return _uncalibrated(dataset, loss, diameter).calibrated(calibration)
-
-
-def _constants(problem: str) -> PaperConstants:
-    if problem not in PAPER_CONSTANTS:
-        raise InputError(
-            f"no problem is called {problem!r}: choose from {', '.join(PAPER_CONSTANTS)}"
-        )
-    return PAPER_CONSTANTS[problem]
 
 
 def _uncalibrated(dataset: Dataset, loss: str, diameter: float | None) -> Source:
@@ -131,4 +125,4 @@ def paper_settings(dataset: Dataset, preset: str, problem: str | None = None) ->
         problem = "synthetic"
     if problem is None or preset not in ("paper", "anytime"):
         return {}
-    return {"gradient_bound": _constants(problem).gradient_bound}
+    return {"gradient_bound": PAPER_CONSTANTS[problem].gradient_bound}

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from priorshift._validation import check_number
 from priorshift.datasets.dataset import Dataset, pool_dataset
-from priorshift.datasets.files import read_arrays
-from priorshift.datasets.named import named_dataset, named_path
+from priorshift.datasets.files import named_dataset, named_path, need, read_arrays
 from priorshift.errors import FileFormatError, InputError
 from priorshift.simulation.recorded import RecordedStream
 from priorshift.simulation.streams import PoolWorld
@@ -19,6 +19,8 @@ __all__ = ["SHL_CLASSES", "OrderedData", "arxiv_order", "shl_order", "timed_orde
 
 SHL_CLASSES = ("Still", "Walk", "Run", "Bike", "Car", "Bus")
 """The six classes of the paper's locomotion task; the data have trains and subways too."""
+
+_NO_ORDER = "its order cannot be known"
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +98,11 @@ def shl_order(classes: Sequence[str] | None = None) -> OrderedData:
     data = named_dataset("shl2019")
     path = named_path("shl2019")
     arrays = read_arrays(path, ["label_sequence", "class_names"])
-    _need(arrays, ["label_sequence"], path)
+    need(arrays, ["label_sequence"], path, _NO_ORDER)
     order = _indices(arrays["label_sequence"], data.classes, f"{path}: label_sequence")
     if classes is None:
         return OrderedData(data, order)
-    _need(arrays, ["class_names"], path)
+    need(arrays, ["class_names"], path, _NO_ORDER)
     names = [str(name) for name in arrays["class_names"]]
     if len(names) != data.n_classes or not set(classes) <= set(names) or len(set(classes)) < 2:
         raise InputError(
@@ -127,13 +129,12 @@ def timed_order(name: str, share: float = 0.3) -> OrderedData:
     >>> timed_order("arxiv2025_stream", share=2.0)
     Traceback (most recent call last):
     ...
-    priorshift.errors.InputError: share is 2.0; give a number between 0 and 1
+    priorshift.errors.InputError: share is 2.0: it must be above 0 and below 1
     """
-    if not 0 < share < 1:
-        raise InputError(f"share is {share!r}; give a number between 0 and 1")
+    check_number("share", share, 0, 1)
     path = named_path(name)
     found = read_arrays(path, ["X", "y", "time"])
-    _need(found, ["X", "y", "time"], path)
+    need(found, ["X", "y", "time"], path, _NO_ORDER)
     order = np.argsort(found["time"], kind="stable")
     if found["X"].ndim != 2 or not len(found["X"]) == len(found["y"]) == len(order):
         raise InputError(f"{path}: X, y and time are not of the same length; make the file again")
@@ -159,15 +160,9 @@ def arxiv_order(share: float = 0.3) -> OrderedData:
     >>> arxiv_order(share=0.0)
     Traceback (most recent call last):
     ...
-    priorshift.errors.InputError: share is 0.0; give a number between 0 and 1
+    priorshift.errors.InputError: share is 0.0: it must be above 0 and below 1
     """
     return timed_order("arxiv2025_stream", share)
-
-
-def _need(arrays: dict[str, AnyArray], names: Sequence[str], path: object) -> None:
-    missing = [name for name in names if name not in arrays]
-    if missing:
-        raise FileFormatError(f"{path}: lacks {', '.join(missing)}; its order cannot be known")
 
 
 def _indices(labels: AnyArray, classes: AnyArray, where: str) -> IntArray:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from priorshift._threads import threads_for
+from priorshift._numerics import threads_for
 from priorshift.calibration import Calibration
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray

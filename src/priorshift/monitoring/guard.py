@@ -16,16 +16,14 @@ from priorshift._validation import check_chance, check_choice
 from priorshift.errors import InputTypeError
 from priorshift.monitoring.evidence import BLOCK_ROWS, LEVELS, judge, log_share
 from priorshift.monitoring.regions import Regions
-from priorshift.priors._cache import per_source
 from priorshift.source import Batch, Source
 from priorshift.typing import AnyArray, IntArray
 
 ON_ALARM = ("warn", "fall-back", "ignore")
 
 
-@per_source
 def guard_regions(source: Source) -> Regions:
-    """Return all that the guard derives from a source; it is made once for each source.
+    """Return all that the guard derives from a source; it is made once, and saved with the source.
 
     Examples
     --------
@@ -36,7 +34,10 @@ def guard_regions(source: Source) -> Regions:
     >>> guard_regions(source).views.names
     ('confidence', 'distance', 'neighbour', 'feature 0')
     """
-    return Regions.of(source)
+    if "regions" not in source.derived:
+        source.derived["regions"] = Regions.of(source)
+    found: Regions = source.derived["regions"]
+    return found
 
 
 class GuardState(NamedTuple):

@@ -38,8 +38,8 @@ from priorshift.monitoring.influence import (
     influence_at,
     recentred,
 )
+from priorshift.priors import project_simplex
 from priorshift.priors.mlls import MLLS
-from priorshift.priors.simplex import project_simplex
 from priorshift.source import Batch, Source
 from priorshift.typing import AnyArray, FloatArray
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from sklearn.utils import gen_batches
 
-from priorshift.errors import SourceError
+from priorshift.errors import InputError, SourceError
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -289,6 +289,29 @@ class Regions(NamedTuple):
         called = source.confusion * source.counts + 1.0 / source.n_classes
         confusion = called / called.sum(axis=0)
         return cls(views, edges, view, first, last, share, counts, confusion, source.counts)
+
+    def check(self, source: Source) -> None:
+        """Refuse arrays that do not fit each other or the source, as a damaged file may hold."""
+        J, V, K = len(self.view), len(self.views.names), source.n_classes
+        d, p = len(self.views.shape.mean), len(self.views.shape.directions)
+        shapes = {
+            "edges": (self.edges, (V, _END + 1)),
+            "first": (self.first, (J,)),
+            "last": (self.last, (J,)),
+            "share": (self.share, (J,)),
+            "counts": (self.counts, (J, K)),
+            "confusion": (self.confusion, (K, K)),
+            "rows": (self.rows, (K,)),
+            "directions": (self.views.shape.directions, (p, d)),
+            "whiten": (self.views.shape.whiten, (p, p)),
+            "near": (self.views.shape.near, (p, p)),
+        }
+        for name, (array, shape) in shapes.items():
+            if np.shape(array) != shape:
+                raise InputError(f"the guard's {name} has not the shape {shape}")
+        inside = [(self.view, V), (self.first, _END + 1), (self.last, _END + 1)]
+        if any(part.min(initial=0) < 0 or part.max(initial=0) >= end for part, end in inside):
+            raise InputError("the guard's regions lie outside of its views")
 
     @property
     def size(self) -> int:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from priorshift._validation import check_choice
 from priorshift.errors import InputError, InputTypeError, PriorshiftError
-from priorshift.priors._cache import per_source
-from priorshift.priors.base import PriorEstimate
+from priorshift.priors.base import PriorEstimate, number_of_rows
+from priorshift.source.derived import per_source
 from priorshift.source.model import ProbabilityModel
 from priorshift.typing import AnyArray, FloatArray
 
@@ -46,7 +47,7 @@ class ForeignEstimator:
 
     It has ``fit(X, y)`` and ``predict(X)`` (or ``quantify(X)``), which returns K shares for the
     sample X; or ``aggregation_fit(P, y)`` and ``aggregate(P)`` for class probabilities P. A copy of
-    it is fitted once for each source, on the hold-out, with class indices 0 to K - 1 for y.
+    it is fitted once for each source, on the held-out set, with class indices 0 to K - 1 for y.
 
     An aggregative quantifier, one with a ``classifier`` attribute as QuaPy's have, is not given a
     classifier to train: its copy gets one that hands f0's probabilities on.
@@ -87,8 +88,7 @@ class ForeignEstimator:
                 f"quantifier is {self.quantifier!r}: pass an object with fit(X, y) and predict(X) "
                 "or quantify(X), or with aggregation_fit(P, y) and aggregate(P)"
             )
-        if self.on not in SEES:
-            raise InputError(f"on is {self.on!r}: choose one of {', '.join(map(repr, SEES))}")
+        check_choice("on", self.on, SEES)
 
     @property
     def name(self) -> str:
@@ -101,14 +101,12 @@ class ForeignEstimator:
         return self.on == "features"
 
     def check(self, source: Source) -> None:
-        """Fit, and estimate the hold-out's mix, so that a refusal comes before a stream does."""
-        self._ask(source, self._hold_out(source))
+        """Fit, and estimate the held-out set, so that a refusal comes before a stream does."""
+        self._ask(source, self._held_out(source))
 
     def raw(self, source: Source, batch: Batch) -> FloatArray:
         """Return the (K,) estimate: finite, of sum 1."""
-        rows = len(batch.proba)
-        if rows == 0:
-            raise InputError("the batch has no rows; a class prior needs at least one")
+        number_of_rows(batch)
         if self.on == "proba":
             return self._ask(source, batch.proba)
         return self._ask(source, _without_intercept(source, batch.features))
@@ -122,7 +120,7 @@ class ForeignEstimator:
         draws = (batch.rows(rng.integers(0, rows, rows)) for _ in range(_RESAMPLES))
         return np.asarray(np.cov([self.raw(source, draw) for draw in draws], rowvar=False))
 
-    def _hold_out(self, source: Source) -> AnyArray:
+    def _held_out(self, source: Source) -> AnyArray:
         return source.proba if self.on == "proba" else _without_intercept(source, source.risk.XT.T)
 
     def _ask(self, source: Source, X: AnyArray) -> FloatArray:
@@ -146,13 +144,11 @@ class ForeignEstimator:
 
     def _fitted(self, source: Source) -> Any:
         """The method of the copy fitted to this source that tells shares of a sample."""
-        kept = _fits(source)
-        known = kept.get((id(self.quantifier), self.on))
-        if known is not None and known[0] is self.quantifier:
-            return known[1]
-        ask = self._fit(source)
-        kept[id(self.quantifier), self.on] = (self.quantifier, ask)
-        return ask
+        fits, key = _fits(source), (id(self.quantifier), self.on)
+        known = fits.get(key)
+        if known is None or known[0] is not self.quantifier:
+            known = fits[key] = (self.quantifier, self._fit(source))
+        return known[1]
 
     def _fit(self, source: Source) -> Any:
         copy = deepcopy(self.quantifier)
@@ -161,8 +157,8 @@ class ForeignEstimator:
             copy.fit_classifier, copy.val_split = False, None
         pair = steps_of(copy)
         assert pair is not None  # looked at when the settings were made
-        fit = partial(getattr(copy, pair[0]), self._hold_out(source), np.asarray(source.labels))
-        self._run(fit, "on the hold-out")
+        fit = partial(getattr(copy, pair[0]), self._held_out(source), np.asarray(source.labels))
+        self._run(fit, "on the held-out set")
         return getattr(copy, pair[1])
 
     def _run(self, step: Any, where: str) -> Any:

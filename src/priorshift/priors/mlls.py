@@ -1,8 +1,7 @@
-"""Maximum likelihood label shift: the class mix that makes the batch most likely."""
+"""Maximum likelihood label shift: the class prior that makes the batch most likely."""
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import dataclass
 from functools import partial
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from priorshift.errors import InputError, PriorshiftWarning
-from priorshift.priors.base import PriorEstimate
+from priorshift._validation import check_integer, check_positive
+from priorshift.errors import PriorshiftWarning
+from priorshift.priors.base import PriorEstimate, number_of_rows
 from priorshift.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -152,10 +152,8 @@ class MLLS:
     name: ClassVar[str] = "mlls"
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.tol < math.inf:
-            raise InputError(f"MLLS tol is {self.tol}; it must be above 0, and finite")
-        if self.max_iter < 1:
-            raise InputError(f"MLLS max_iter is {self.max_iter}; it must be at least 1")
+        check_positive("MLLS tol", self.tol)
+        check_integer(self.max_iter, "MLLS max_iter", least=1)
 
     def raw(self, source: Source, batch: Batch) -> FloatArray:
         """Return the (K,) maximum of the likelihood, on the simplex."""
@@ -169,8 +167,7 @@ class MLLS:
 
     @staticmethod
     def _ratios(source: Source, batch: Batch) -> FloatArray:
-        if len(batch.proba) == 0:
-            raise InputError("the batch has no rows; a class prior needs at least one")
+        number_of_rows(batch)
         return density_ratios(batch.proba, source.prior)
 
     def _fit(self, ratios: FloatArray, start: FloatArray) -> FloatArray:

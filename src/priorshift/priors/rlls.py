@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from priorshift.errors import InputError
-from priorshift.priors._cache import per_source
-from priorshift.priors._moments import mean_covariance, prediction_mean
+from priorshift._validation import check_number
 from priorshift.priors.base import PriorEstimate
+from priorshift.priors.bbse import mean_covariance, prediction_mean
+from priorshift.source.derived import per_source
 from priorshift.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -140,7 +140,8 @@ class RLLS:
         Share of that bound used as the penalty. The bound is loose; 0.01 is what the authors'
         code uses, and 1 is what the theory asks for.
     penalty : float or None
-        :math:`\Delta` itself, in place of the one from `delta`, `alpha` and the hold-out's size.
+        :math:`\Delta` itself, in place of the one from `delta`, `alpha` and the size of the
+        held-out set.
     soft : bool
         Use f0's probabilities and the soft confusion matrix in place of its labels.
 
@@ -182,13 +183,11 @@ class RLLS:
     soft: bool = False
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.gamma <= 1.0:
-            raise InputError(f"RLLS gamma is {self.gamma}; it must lie between 0 and 1")
-        if not 0.0 < self.delta < 1.0:
-            raise InputError(f"RLLS delta is {self.delta}; it must lie strictly between 0 and 1")
-        for name, value in (("alpha", self.alpha), ("penalty", self.penalty)):
-            if value is not None and not 0.0 <= value < math.inf:
-                raise InputError(f"RLLS {name} is {value}; it must be 0 or more, and finite")
+        check_number("RLLS gamma", self.gamma, 0, 1, "[]")
+        check_number("RLLS delta", self.delta, 0, 1)
+        check_number("RLLS alpha", self.alpha, 0, math.inf, "[")
+        if self.penalty is not None:
+            check_number("RLLS penalty", self.penalty, 0, math.inf, "[")
 
     @property
     def name(self) -> str:

@@ -10,7 +10,8 @@ from priorshift.learners import LEARNERS
 from priorshift.learners.linear.hints import HINTS, Hint
 from priorshift.learners.trackers.correction import Correction
 from priorshift.monitoring.guard import Guard
-from priorshift.priors import BBSE, MLLS, RLLS, ForeignEstimator
+from priorshift.monitoring.regions import Regions, Shape, Views
+from priorshift.priors import ESTIMATORS, ForeignEstimator
 from priorshift.risk import SKETCHES, ImplicitSolver
 from priorshift.source.model import LinearModel, ProbabilityModel, log_probabilities
 
@@ -21,9 +22,8 @@ OWN: dict[str, Any] = {
     "hint/custom": Hint,
     **{f"calibration/{name}": kind for name, kind in CALIBRATIONS.items()},
     **{f"calibration-map/{name}": kind for name, kind in MAPS.items()},
-    "prior/bbse": BBSE,
-    "prior/rlls": RLLS,
-    "prior/mlls": MLLS,
+    # Several names of one type differ by a setting: the first one names the type.
+    **{f"prior/{name}": type(found) for name, found in reversed(list(ESTIMATORS.items()))},
     "prior/foreign": ForeignEstimator,
     "solver/implicit": ImplicitSolver,
     **{f"sketch/{name}": kind for name, kind in SKETCHES.items()},
@@ -32,8 +32,9 @@ OWN: dict[str, Any] = {
     "model/probability": ProbabilityModel,
 }
 # What is derived from a source and saved with it.
-DERIVED: dict[str, Any] = {"correction": Correction}
+DERIVED: dict[str, Any] = {"correction": Correction, "regions": Regions}
 OWN |= {f"derived/{name}": kind for name, kind in DERIVED.items()}
+OWN |= {"derived/views": Views, "derived/shape": Shape}
 OWN_NAMES = {kind: name for name, kind in OWN.items()}
 FUNCTIONS = {"log_probabilities": log_probabilities}
 
@@ -99,6 +100,7 @@ def check_type(encoded: Any, role: str, given: Any) -> None:
 
     Examples
     --------
+    >>> from priorshift.priors import MLLS
     >>> check_type({"object": "prior/bbse"}, "learner", MLLS())
     Traceback (most recent call last):
     ...

@@ -14,8 +14,7 @@ from priorshift.saving.estimators import from_skops, is_sklearn, to_skops
 from priorshift.saving.names import DERIVED, OWN_NAMES, check_type, full_name, reference
 from priorshift.saving.values import Parts
 from priorshift.source import Source
-from priorshift.source.features import FeatureMap
-from priorshift.source.model import Model, log_probabilities
+from priorshift.source.model import FeatureMap, Model, log_probabilities
 from priorshift.typing import AnyArray
 
 

@@ -56,7 +56,7 @@ class Parts:
             return value if math.isfinite(value) else {"float": repr(value)}
         if isinstance(value, np.ndarray | np.generic):
             return self._encode_array(value, where)
-        if is_record(value):
+        if is_record(value) and type(value) not in OWN_NAMES:
             return {"record": self._encode_fields(value._asdict(), where)}
         if type(value) in (tuple, list):
             items = [self.encode(item, f"{where}/{i}") for i, item in enumerate(value)]
@@ -137,6 +137,8 @@ def is_record(value: Any) -> bool:
 
 def _settings(value: Any) -> dict[str, Any]:
     """The settings that an object was made with."""
+    if is_record(value):
+        return dict(value._asdict())
     if isinstance(value, LinearModel | ProbabilityModel):
         return dict(value.get_params(deep=False))
     if not dataclasses.is_dataclass(value) or isinstance(value, type):

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from priorshift._numerics import row_argmax
-from priorshift._threads import threads_for
+from priorshift._numerics import row_argmax, threads_for
 from priorshift.errors import InputError
 from priorshift.learners import Learner
 from priorshift.risk import RiskData, class_risks

@@ -1,9 +1,9 @@
-"""f0 as the rest of the house sees it: rows in, class probabilities out, in a fixed order."""
+"""What f0 and the linear learners see of a row: class probabilities in a fixed order, features."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit
@@ -11,13 +11,39 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from priorshift._numerics import row_softmax
+from priorshift._numerics import log_floored, one_hot, row_softmax
 from priorshift._validation import as_matrix, as_probabilities, class_indices, is_frame
 from priorshift.errors import InputError, InputTypeError
 from priorshift.typing import AnyArray, FloatArray
 
 
-class ProbabilityModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class _GivenModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A model with nothing left to learn: ``classes`` holds its labels, in the order of columns."""
+
+    classes: Any
+
+    @property
+    def classes_(self) -> AnyArray:
+        """Class labels, in the order of the columns of ``predict_proba``."""
+        return np.asarray(self.classes)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Do nothing: there is nothing to learn."""
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return class probabilities (n, K)."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the most probable class of each row."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+
+class ProbabilityModel(_GivenModel):
     """A model whose rows already are class probabilities: for when only those can be had.
 
     Examples
@@ -29,28 +55,12 @@ class ProbabilityModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(self, classes: Any) -> None:
         self.classes = classes
 
-    @property
-    def classes_(self) -> AnyArray:
-        """Class labels, in the order of the columns."""
-        return np.asarray(self.classes)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def fit(self, X: Any, y: Any = None) -> ProbabilityModel:
-        """Do nothing: there is nothing to learn."""
-        return self
-
     def predict_proba(self, X: Any) -> FloatArray:
         """Return ``X``, checked to be probabilities."""
         return as_probabilities(as_matrix(X, len(self.classes_)), "class probabilities")
 
-    def predict(self, X: Any) -> AnyArray:
-        """Return the most probable class of each row."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
-
-class LinearModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LinearModel(_GivenModel):
     """Multinomial logistic regression with given weights (K, d) and no intercept.
 
     Examples
@@ -64,29 +74,13 @@ class LinearModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes = classes
 
     @property
-    def classes_(self) -> AnyArray:
-        """Class labels, in the order of the rows of ``coef``."""
-        return np.asarray(self.classes)
-
-    @property
     def coef_(self) -> FloatArray:
         """The weights."""
         return np.asarray(self.coef, dtype=np.float64)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def fit(self, X: Any, y: Any = None) -> LinearModel:
-        """Do nothing: the weights are given."""
-        return self
-
     def predict_proba(self, X: Any) -> FloatArray:
         """Softmax of the linear scores."""
-        return np.asarray(row_softmax(as_matrix(X, self.coef_.shape[1]) @ self.coef_.T))
-
-    def predict(self, X: Any) -> AnyArray:
-        """Return the most probable class of each row."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        return row_softmax(as_matrix(X, self.coef_.shape[1]) @ self.coef_.T)
 
 
 def log_probabilities(P: Any) -> FloatArray:
@@ -97,7 +91,35 @@ def log_probabilities(P: Any) -> FloatArray:
     >>> log_probabilities([[1.0, 0.0]]).round(2).tolist()
     [[0.0, -13.82]]
     """
-    return np.log(np.maximum(as_matrix(P), 1e-6))
+    return log_floored(as_matrix(P), 1e-6)
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """What the linear learners see of a row: X itself, or a transformer's or callable's output.
+
+    Examples
+    --------
+    >>> FeatureMap(np.square, intercept=True)(np.array([[3.0]])).tolist()
+    [[9.0, 1.0]]
+    """
+
+    map: Any = None
+    intercept: bool = True
+
+    def __call__(self, X: Any, width: int | None = None) -> FloatArray:
+        """Return the features (n, d), with a last column of ones if there is an intercept.
+
+        ``width`` is the number of columns that X itself must have, where X is the features.
+        """
+        if self.map is None:
+            features = as_matrix(X, width)
+        else:
+            transform = getattr(self.map, "transform", self.map)
+            features = as_matrix(transform(X), where="features(X)")
+        if not self.intercept:
+            return features
+        return np.column_stack([features, np.ones(len(features))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +131,7 @@ class Model:
     estimator : object
         The classifier; it is never changed.
     classes : (K,) array
-        Labels of the hold-out, sorted: the order of the columns of ``predict_proba``.
+        Labels of the held-out set, sorted: the order of the columns of ``predict_proba``.
 
     Examples
     --------
@@ -140,11 +162,9 @@ class Model:
                 proba = np.column_stack([expit(-scores), expit(scores)])
                 return self._align(proba, "decision_function")
             return self._align(row_softmax(scores), "decision_function")
-        predicted = np.asarray(estimator.predict(X))
-        hot = np.zeros((len(predicted), len(self.classes)))
         where = f"{type(estimator).__name__}.predict"
-        hot[np.arange(len(predicted)), class_indices(predicted, self.classes, where)] = 1.0
-        return hot
+        predicted = class_indices(np.asarray(estimator.predict(X)), self.classes, where)
+        return one_hot(predicted, len(self.classes))
 
     def _align(self, proba: FloatArray, method: str) -> FloatArray:
         """Put the estimator's columns into the order of ``classes``."""
@@ -153,8 +173,9 @@ class Model:
         if own is None or len(np.asarray(own)) != proba.shape[-1]:
             if proba.ndim != 2 or proba.shape[1] != len(self.classes):
                 raise InputError(
-                    f"{name} returned shape {proba.shape}, the hold-out has {len(self.classes)} "
-                    "classes: give the estimator a classes_ attribute, or labels of all its classes"
+                    f"{name} returned shape {proba.shape}, the held-out set has "
+                    f"{len(self.classes)} classes: give the estimator a classes_ attribute, "
+                    "or labels of all its classes"
                 )
             return as_probabilities(proba, name)
         places = class_indices(np.asarray(own), self.classes, f"{name}: classes_")

@@ -31,11 +31,9 @@ from priorshift.risk import (
     norms,
     project_ball,
 )
-from priorshift.source.confusion import confusion_inverse
-from priorshift.source.crossfit import cross_fit
-from priorshift.source.features import FeatureMap
+from priorshift.source.confusion import confusion_inverse, cross_fit
 from priorshift.source.head import fit_head, linear_weights
-from priorshift.source.model import Model, check_estimator_object, is_fitted
+from priorshift.source.model import FeatureMap, Model, check_estimator_object, is_fitted
 from priorshift.typing import AnyArray, Float32Array, FloatArray, IntArray
 
 

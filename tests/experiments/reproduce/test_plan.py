@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from priorshift.datasets.named import ORIGINS
+from priorshift.datasets.files import ORIGINS
 from priorshift.errors import InputError
 from priorshift.experiments.paper.declared import declared
 from priorshift.experiments.reproduce.plan import EXPERIMENTS, plan

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from priorshift.cli.arguments import HelpFormatter
-from priorshift.datasets.named import ORIGINS, VARIABLE, data_folder
+from priorshift.datasets.files import ORIGINS, VARIABLE, data_folder
 from priorshift.errors import InputError
 from priorshift.experiments.convert.convert import (
     idx_arrays,

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from priorshift.datasets.dataset import check_labels, check_rows, encode_labels
-from priorshift.datasets.named import check_name, data_folder, halves
+from priorshift.datasets.files import check_name, data_folder, halves
 from priorshift.errors import FileFormatError, InputError
 from priorshift.experiments.convert.idx import read_idx_folder
 from priorshift.experiments.convert.patches import PatchFeatures
@@ -102,7 +102,7 @@ def table_arrays(
 
 
 def _compact(X: AnyArray) -> AnyArray:
-    # Bytes in many columns would be taken for pixels (see named.py), so they are not written here.
+    # Bytes in many columns would be taken for pixels (see files.py), so they are not written here.
     return X.astype(np.float32) if np.abs(X).max() < _LARGEST else X
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from priorshift.datasets.named import data_folder
+from priorshift.datasets.files import data_folder
 from priorshift.experiments.reproduce.tasks import Task
 from priorshift.experiments.reproduce.worlds import BUNDLED
 from priorshift.experiments.store import code_digest, package_versions

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from priorshift.datasets import Dataset, load_dataset
-from priorshift.datasets.named import data_folder
+from priorshift.datasets.files import data_folder
 from priorshift.datasets.offline import offline_stage
 from priorshift.datasets.ordered import SHL_CLASSES, OrderedData, shl_order
 from priorshift.datasets.reduce import reduced

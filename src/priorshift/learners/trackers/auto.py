@@ -7,16 +7,16 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from priorshift._numerics import row_products, row_sums
-from priorshift._validation import check_integer
+from priorshift._numerics import row_products, row_sums, times_exp
+from priorshift._validation import check_integer, check_share
 from priorshift.learners.base import Learner
-from priorshift.learners.trackers.components import bayes, check_share, shared
+from priorshift.learners.trackers.components import bayes, shared
 from priorshift.learners.trackers.correction import (
+    SMALLEST,
     Correction,
     correction,
     judged_step,
     sketch_of,
-    tilted,
 )
 from priorshift.learners.trackers.late import Late
 from priorshift.learners.trackers.regimes import RegimesSeen
@@ -123,7 +123,7 @@ class Auto(Learner):
         weights = shared(state.weights, self.share)
         number, K = proba.shape
         logits = row_products(features, state.slopes.reshape(2 * K, -1)) + state.offsets.ravel()
-        bent = tilted(np.repeat(proba, 2, axis=0), logits.reshape(2 * number, K))
+        bent = times_exp(np.repeat(proba, 2, axis=0), logits.reshape(2 * number, K), SMALLEST)
         mixed = weights[0] * proba + 0.5 * weights[1] * bent.reshape(number, 2, K).sum(axis=1)
         return np.asarray(mixed / row_sums(mixed)[:, None])
 

@@ -9,14 +9,13 @@ is :math:`\log \int \prod_i (\mu^\top r_i)\, d\mathrm{Dir}(\mu; \alpha_h)`.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
-from priorshift.errors import InputError, InputTypeError
+from priorshift._numerics import one_hot
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray, IntArray
 
@@ -46,17 +45,6 @@ def likelihoods(source: Source, batch: Batch) -> FloatArray:
     ratios = batch.proba / source.prior
     ratios /= np.maximum(ratios.max(axis=1, keepdims=True), _TINY)
     return np.maximum(ratios, _SMALLEST_RATIO, out=ratios)
-
-
-def one_hot(classes: IntArray, number: int) -> FloatArray:
-    """Rows (n, K) that are 1 at the class.
-
-    Examples
-    --------
-    >>> one_hot(np.array([1, 0]), 3).tolist()
-    [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
-    """
-    return np.asarray(np.eye(number)[classes])
 
 
 def with_labels(ratios: FloatArray, known: IntArray | None) -> FloatArray:
@@ -380,28 +368,3 @@ def left_after(rates: tuple[float, ...], age: int) -> FloatArray:
     ([1.0, 1.0], [0.0, 0.25])
     """
     return np.asarray((1.0 - np.asarray(rates)) ** age)
-
-
-def check_rates(rates: tuple[float, ...]) -> None:
-    """Refuse forgetting rates that are not in (0, 1], or do not fall.
-
-    Examples
-    --------
-    >>> check_rates((1.0, 0.5))
-    """
-    if not isinstance(rates, tuple):
-        raise InputTypeError(f"rates is {rates!r}: give a tuple of forgetting rates")
-    good = len(rates) > 0 and all(0.0 < rate <= 1.0 for rate in rates)
-    if not good or any(a <= b for a, b in pairwise(rates)):
-        raise InputError(f"rates is {rates}: give falling numbers, each above 0 and at most 1")
-
-
-def check_share(setting: str, value: float) -> None:
-    """Refuse a share that is not between 0 and 1.
-
-    Examples
-    --------
-    >>> check_share("share", 0.001)
-    """
-    if not isinstance(value, (int, float)) or not 0.0 <= value < 1.0:
-        raise InputError(f"{setting} is {value}: it must be at least 0 and below 1")

@@ -27,7 +27,7 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from priorshift._numerics import row_products, row_softmax
+from priorshift._numerics import log_floored, one_hot, row_products, times_exp
 from priorshift.errors import InputError
 from priorshift.source import Source
 from priorshift.source.model import log_probabilities
@@ -41,7 +41,7 @@ _FEWEST_OF_A_CLASS = 6
 _MOST_CLASSES = 50
 _FOLDS = 5
 _PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
-_SMALLEST = 1e-9
+SMALLEST = 1e-9
 # The linear model that learns online: its gradient step and its penalty.
 _STEP = 0.3
 _PENALTY = 0.03
@@ -112,7 +112,7 @@ class Correction:
         """Corrected class probabilities (n, K)."""
         if not self.used:
             return proba
-        return tilted(proba, row_products(features, self.slopes) + self.offsets)
+        return times_exp(proba, row_products(features, self.slopes) + self.offsets, SMALLEST)
 
     def raw(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Turn models (..., K, m + 1) on components into slopes (..., K, d), offsets (..., K)."""
@@ -137,17 +137,6 @@ class Correction:
                 raise InputError(f"the correction's {name} has not the shape {shape}")
         if n == 0 or self.labels.min() < 0 or self.labels.max() >= K:
             raise InputError("the correction has labels of no class")
-
-
-def tilted(proba: FloatArray, logits: FloatArray) -> FloatArray:
-    """Return probabilities (n, K) proportional to ``proba * exp(logits)``.
-
-    Examples
-    --------
-    >>> tilted(np.array([[0.5, 0.5]]), np.log([[3.0, 1.0]])).round(6).tolist()
-    [[0.75, 0.25]]
-    """
-    return row_softmax(np.log(np.maximum(proba, _SMALLEST)) + logits)
 
 
 def log_softmax(scores: FloatArray) -> FloatArray:
@@ -230,7 +219,7 @@ def _measured(
 ) -> Correction:
     n, K = proba.shape
     F = np.column_stack([(X - centre) @ directions, np.ones(n)])
-    logs = np.log(np.maximum(proba, _SMALLEST))
+    logs = log_floored(proba, SMALLEST)
     own = np.arange(n)
     fold = _folds(labels, _FOLDS)
     before = -logs[own, labels]
@@ -284,9 +273,7 @@ def fit_tilt(
     [1.093, -1.093]
     """
     shape = start.shape
-    hot = np.zeros_like(logs)
-    hot[np.arange(len(labels)), labels] = 1.0
-    n = len(labels)
+    n, hot = len(labels), one_hot(labels, logs.shape[1])
 
     def objective(flat: FloatArray) -> tuple[float, FloatArray]:
         W = flat.reshape(shape)

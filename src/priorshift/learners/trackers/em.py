@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from priorshift._validation import check_positive
+from priorshift._validation import check_positive, check_rates, check_share
 from priorshift.learners.base import Learner
 from priorshift.learners.trackers.components import (
     RATES,
@@ -15,8 +15,6 @@ from priorshift.learners.trackers.components import (
     Latest,
     Posterior,
     bayes,
-    check_rates,
-    check_share,
     evidence_rows,
     fresh_ensemble,
     left_after,

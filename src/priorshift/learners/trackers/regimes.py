@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from priorshift._validation import check_integer, check_positive
+from priorshift._validation import check_integer, check_positive, check_rates, check_share
 from priorshift.learners.base import Learner
 from priorshift.learners.trackers.components import (
     RATES,
@@ -16,8 +16,6 @@ from priorshift.learners.trackers.components import (
     Look,
     Posterior,
     bayes,
-    check_rates,
-    check_share,
     evidence_rows,
     fresh_ensemble,
     left_after,

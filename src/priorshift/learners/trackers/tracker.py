@@ -10,13 +10,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from priorshift._validation import check_share
 from priorshift.learners.base import Learner
 from priorshift.learners.trackers.components import (
     RATES,
     Ensemble,
     Latest,
     Posterior,
-    check_share,
     left_out,
     likelihoods,
     reweight_by,

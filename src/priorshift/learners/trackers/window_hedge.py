@@ -7,9 +7,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from priorshift._validation import check_integer, check_positive
+from priorshift._validation import check_integer, check_positive, check_share
 from priorshift.errors import InputError
-from priorshift.learners.trackers.components import bayes, check_share, shared
+from priorshift.learners.trackers.components import bayes, shared
 from priorshift.learners.trackers.moments import Mean, Moments, Moved, source_noise
 from priorshift.source import Source
 from priorshift.typing import FloatArray

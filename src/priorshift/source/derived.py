@@ -1,4 +1,4 @@
-"""Remember what is derived from a source for as long as the source lives."""
+"""What is derived from a source is computed once, and lives as long as the source."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def per_source(compute: Callable[[Source], T]) -> Callable[[Source], T]:
     >>> count(thing), count(thing), count(Thing())
     (1, 1, 2)
     """
-    kept: dict[int, tuple[weakref.ref[Any], T]] = {}
+    found: dict[int, tuple[weakref.ref[Any], T]] = {}
 
     @wraps(compute)
     def cached(source: Source) -> T:
         key = id(source)
-        found = kept.get(key)
-        if found is not None and found[0]() is source:
-            return found[1]
+        before = found.get(key)
+        if before is not None and before[0]() is source:
+            return before[1]
         value = compute(source)
         try:
-            reference = weakref.ref(source, lambda _: kept.pop(key, None))
+            reference = weakref.ref(source, lambda _: found.pop(key, None))
         except TypeError:  # an object without room for a weak reference: right, only slower
             return value
-        kept[key] = (reference, value)
+        found[key] = (reference, value)
         return value
 
     return cached

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import gc
 
-from priorshift.priors import _cache
+from priorshift.source import derived
 
 
 class Thing:
@@ -17,7 +17,7 @@ class Slotted:
 def counted():
     calls = []
 
-    @_cache.per_source
+    @derived.per_source
     def double(source):
         calls.append(source.value)
         return 2 * source.value
@@ -33,7 +33,7 @@ def test_once_for_each_object():
 
 
 def test_an_identity_used_twice_is_no_mix_up(monkeypatch):
-    monkeypatch.setattr(_cache, "id", lambda _: 7, raising=False)
+    monkeypatch.setattr(derived, "id", lambda _: 7, raising=False)
     double, _ = counted()
     one, other = Thing(1), Thing(2)
     assert [double(one), double(other), double(one)] == [2, 4, 2]
