@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from priorshift.experiments.description import Task
 
 _PATIENCE = 2.0
-_REFRESH = 5.0  # a second
+_REFRESH = 0.2
 _LOGGED = 20.0
 
 
@@ -87,8 +86,9 @@ class Progress:
 
     Examples
     --------
+    >>> status = Status(done=3, ready=1, total=10, left=70.0, now="mnist squ atlas")
     >>> progress = Progress(stream=sys.stdout)
-    >>> progress.show(Status(done=3, ready=1, total=10, left=70.0, now="mnist squ atlas"))
+    >>> progress.show(lambda: status)
     4 of 10 runs (1 found ready), about 1:10 left: mnist squ atlas
     >>> progress.say("squ atlas: 4.27 %")
     squ atlas: 4.27 %
@@ -102,61 +102,55 @@ class Progress:
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._quiet, self._log, self._clock = quiet, log, clock
         self._stream = sys.stderr if stream is None else stream
-        self._logged_at = float("-inf")
+        self._quiet, self._clock = quiet, clock
+        self._in_place = not quiet and can_redraw(self._stream)
         self._live: Any = None
-        self._timer: threading.Timer | None = None
+        # A short run draws nothing; elsewhere than on a terminal the first line comes at once.
+        self._every = _REFRESH if self._in_place else _LOGGED
+        self._due = clock() + _PATIENCE if self._in_place else float("-inf")
+        if quiet or not (log or self._in_place):
+            self._due = float("inf")
 
-    def watch(self, read: Callable[[], Status]) -> None:
-        """Redraw what ``read`` returns, until ``stop``; a short run shows nothing."""
-        self.stop()
-        if self._quiet or not can_redraw(self._stream):
+    def show(self, read: Callable[[], Status]) -> None:
+        """Write what ``read`` returns, unless the last status is still fresh."""
+        now = self._clock()
+        if now < self._due:
             return
-        from rich.console import Console
-        from rich.live import Live
-        from rich.text import Text
-
-        def lines() -> Text:
-            # Lines that scroll away could not be taken back.
-            status, most = read(), max(1, console.height - 1)
-            shown = [*(one.line for one in status.running), status.line][-most:]
-            text = printable("\n".join(shown), self._stream.encoding)
-            return Text(text, no_wrap=True, overflow="crop")
-
-        console = Console(file=self._stream, highlight=False)
-        self._live = Live(
-            get_renderable=lines, console=console, refresh_per_second=_REFRESH, transient=True
-        )
-        self._timer = threading.Timer(_PATIENCE, self._live.start)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def show(self, status: Status) -> None:
-        """Write a line, where nothing can be redrawn and the last one is old."""
-        if self._quiet or not self._log or can_redraw(self._stream):
-            return
-        if self._clock() - self._logged_at >= _LOGGED:
-            self._logged_at = self._clock()
-            self.say(status.line)
+        self._due = now + self._every
+        if self._in_place:
+            self._draw(read())
+        else:
+            self.say(read().line)
 
     def say(self, text: str) -> None:
         """Write a line that stays."""
         if self._quiet:
             return
-        line = printable(text, self._stream.encoding)
-        if self._live is not None and self._live.is_started:
-            self._live.console.print(line, markup=False, soft_wrap=True)
-        else:
-            print(line, file=self._stream, flush=True)
+        self.stop()
+        print(printable(text, self._stream.encoding), file=self._stream, flush=True)
 
     def stop(self) -> None:
         """Take back what is redrawn."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer.join()  # it may be starting the display this moment
+        if self._live is not None:
             self._live.stop()
-        self._live = self._timer = None
+            self._live = None
+
+    def _draw(self, status: Status) -> None:
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
+
+        if self._live is None:
+            console = Console(file=self._stream, force_terminal=True)
+            # Without a thread of its own: workers are forked while it is shown.
+            self._live = Live(console=console, auto_refresh=False, transient=True)
+            self._live.start()
+        # Lines that scroll away could not be taken back.
+        most = max(1, self._live.console.height - 1)
+        shown = [*(one.line for one in status.running), status.line][-most:]
+        text = printable("\n".join(shown), self._stream.encoding)
+        self._live.update(Text(text, no_wrap=True, overflow="crop"), refresh=True)
 
 
 class Estimate:

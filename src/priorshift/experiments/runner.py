@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import pickle
-import shutil
 import signal
 import sys
 import tempfile
@@ -13,11 +13,11 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from priorshift.errors import InputError
@@ -30,7 +30,7 @@ from priorshift.experiments.store import Store
 _MOST_WORKERS = 61 if sys.platform == "win32" else 1024  # what Windows can wait for
 # Seconds of work; below this, processes take longer to start than they save.
 _SHORT_RUN = 5.0
-_WATCH = 0.5
+_POLL = 0.2
 _NOT_BEGUN = -1
 
 
@@ -129,14 +129,12 @@ class Runner:
             tell(Done(task, record, ready=True))
         missing = [task for task in wanted if task not in found]
         if missing:
-            board = _Board(missing, len(wanted), self.jobs)
+            board = _Board(missing, len(wanted), self.jobs, self._progress)
             prepare_kernels((task.kernels for task in missing), self._say)
-            self._progress.watch(board.status)
             try:
                 for task, record in self._measured(missing, board, prepared or {}):
                     found[task] = self._keep(task, record)
                     tell(Done(task, found[task], ready=False))
-                    self._progress.show(board.status())
             finally:
                 self._progress.stop()
         return {task: found[task] for task in wanted}
@@ -160,7 +158,6 @@ class Runner:
         for task in missing:
             groups.setdefault(task.group, []).append(task)
         for group, tasks in groups.items():
-            self._progress.show(board.status())
             shared = prepared[group] if group in prepared else self._prepare(tasks, board)
             ordered, jobs = self._order(tasks, shared, board.estimate)
             work = _in_workers if jobs > 1 else _here
@@ -169,8 +166,7 @@ class Runner:
 
     def _prepare(self, tasks: Sequence[Task], board: _Board) -> Any:
         where = getattr(tasks[0].group, "dataset", "simulated data")
-        board.now = f"{where}: the offline stage"
-        self._progress.show(board.status())
+        board.show(f"{where}: the offline stage")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             with _named(tasks[0]), threadpool_limits(limits=1):
@@ -199,133 +195,156 @@ class Runner:
 class _Board:
     """What is done and what is left, for all to see."""
 
-    def __init__(self, missing: Sequence[Task], total: int, jobs: int) -> None:
+    def __init__(self, missing: Sequence[Task], total: int, jobs: int, progress: Progress) -> None:
         self.estimate = Estimate(jobs)
         self._left = dict.fromkeys(missing)
-        self._total, self._ready = total, total - len(missing)
-        self._counted: tuple[Sequence[Task], Any] = ((), ())
+        self._total, self._ready, self._progress = total, total - len(missing), progress
+        self._tasks: Sequence[Task] = ()
+        self._rounds: Any = ()
         self._began: dict[Task, float] = {}
-        self.now = ""
+        self._now = ""
 
-    def count(self, tasks: Sequence[Task], rounds: Any) -> None:
-        """Read the rounds of running tasks from there."""
-        self._counted = (tasks, rounds)
-
-    def running(self) -> dict[Task, int]:
-        """Rounds of the tasks that were begun and are not done."""
-        tasks, rounds = self._counted
-        return {
-            task: int(count)
-            for task, count in zip(tasks, rounds, strict=True)
-            if count != _NOT_BEGUN and task in self._left
-        }
+    def begin(self, tasks: Sequence[Task], rounds: Any) -> None:
+        """These tasks are next; how far they have come will be in ``rounds``."""
+        self._tasks, self._rounds = tasks, rounds
 
     def finish(self, task: Task, seconds: float) -> None:
         self.estimate.learn(task, seconds)
         del self._left[task]
-        self.now = task.label
+        self.show(task.label)
 
-    def status(self) -> Status:
-        clock, left = time.monotonic(), list(self._left)
+    def show(self, now: str | None = None) -> None:
+        self._now = self._now if now is None else now
+        self._progress.show(self._status)
+
+    def _status(self) -> Status:
+        clock = time.monotonic()
         running = [
             Running(
                 task.label, count, task.total_rounds, clock - self._began.setdefault(task, clock)
             )
-            for task, count in self.running().items()
+            for task, count in zip(self._tasks, self._rounds, strict=True)
+            if count != _NOT_BEGUN and task in self._left
         ]
-        done = self._total - self._ready - len(left)
-        return Status(
-            done, self._ready, self._total, self.estimate.left(left), self.now, tuple(running)
-        )
+        done = self._total - self._ready - len(self._left)
+        left = self.estimate.left(self._left)
+        return Status(done, self._ready, self._total, left, self._now, tuple(running))
 
 
 Measured = Generator[tuple[Task, dict[str, Any]]]
 
 
 def _here(tasks: Sequence[Task], shared: Any, jobs: int, board: _Board) -> Measured:
-    rounds = np.full(len(tasks), _NOT_BEGUN, np.int64)
-    board.count(tasks, rounds)
+    rounds = [_NOT_BEGUN] * len(tasks)
+    board.begin(tasks, rounds)
     with threadpool_limits(limits=1):
         for number, task in enumerate(tasks):
-            record, seconds = _do(task, shared, rounds[number : number + 1])
+            record, seconds = _do(task, number, shared, rounds, board.show)
             board.finish(task, seconds)
             yield task, record
 
 
 def _in_workers(tasks: Sequence[Task], shared: Any, jobs: int, board: _Board) -> Measured:
-    from joblib import Parallel, delayed
+    """Let processes work, and hand over what is done as soon as it is.
 
-    with tempfile.TemporaryDirectory(prefix="priorshift-", ignore_cleanup_errors=True) as folder:
-        with open(f"{folder}/shared", "wb") as file:
-            pickle.dump(shared, file, protocol=pickle.HIGHEST_PROTOCOL)
-        np.full(len(tasks), _NOT_BEGUN, np.int64).tofile(f"{folder}/rounds")
-        board.count(tasks, np.memmap(f"{folder}/rounds", np.int64, "r"))
-        pool = Parallel(
-            jobs, backend="loky", return_as="generator_unordered", pre_dispatch="all", batch_size=1
-        )
+    joblib's workers would each import everything anew and load the compiled kernels, which takes
+    longer than many a run; a forked one is at work at once.
+    """
+    method = start_method()
+    context: Any = multiprocessing.get_context(method)
+    rounds = context.RawArray("q", [_NOT_BEGUN] * len(tasks))
+    board.begin(tasks, rounds)
+    others = set(multiprocessing.active_children())
+    # A forked worker has all that its parent has.
+    with contextlib.nullcontext(shared) if method == "fork" else _in_a_file(shared) as given:
+        pool = ProcessPoolExecutor(jobs, context, _begin_worker, (given, rounds))
         try:
             with _interrupts_held():
-                done = pool(delayed(_work)(task, n, folder) for n, task in enumerate(tasks))
-            with contextlib.closing(done):
-                for number, record, seconds in done:
-                    board.finish(tasks[number], seconds)
-                    yield tasks[number], record
-        except BrokenProcessPool as error:
-            labels = " or ".join(task.label for task in board.running()) or tasks[0].label
-            raise BrokenProcessPool(
-                f"{labels}: a worker process died, maybe for want of memory; try fewer --jobs"
-            ) from error
-        finally:
-            board.count((), ())
+                futures = {pool.submit(_work, task, n): task for n, task in enumerate(tasks)}
+            for future in _as_they_end(futures, board):
+                record, seconds = _answer(future, futures[future])
+                board.finish(futures[future], seconds)
+                yield futures[future], record
+        except BaseException:
+            # Nobody will look at the rest of the work: do not wait for it.
+            for child in set(multiprocessing.active_children()) - others:
+                child.terminate()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+        pool.shutdown()
 
 
-def _work(task: Task, number: int, folder: str) -> tuple[int, dict[str, Any], float]:
-    """Do a task in a worker, which counts its rounds where the parent can see them."""
-    _begin_worker(folder)
-    counts = np.memmap(f"{folder}/rounds", np.int64, "r+")
-    record, seconds = _do(task, _shared(folder), counts[number : number + 1])
-    return number, record, seconds
+def _as_they_end(pending: Iterable[Future[Any]], board: _Board) -> Iterator[Future[Any]]:
+    pending = set(pending)
+    while pending:
+        finished, pending = wait(pending, timeout=_POLL, return_when=FIRST_COMPLETED)
+        # What is done is kept before a failure is told.
+        yield from sorted(finished, key=lambda future: future.exception() is not None)
+        board.show()
 
 
-def _do(task: Task, shared: Any, rounds: Any) -> tuple[dict[str, Any], float]:
-    def advance(count: int) -> None:
-        rounds[0] = count
-
-    began = time.perf_counter()
-    advance(0)
-    with _named(task), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        record = task.perform(shared, advance)
-    return record, time.perf_counter() - began
+def _answer(future: Future[Any], task: Task) -> Any:
+    """What a worker answered; an error in a task names the task."""
+    try:
+        return future.result()
+    except BrokenProcessPool as error:
+        raise BrokenProcessPool(
+            f"{task.label}: a worker process died, maybe for want of memory; try fewer --jobs"
+        ) from error
 
 
-@lru_cache(maxsize=1)
-def _shared(folder: str) -> Any:
-    with open(f"{folder}/shared", "rb") as file:
-        return pickle.load(file)
+def start_method() -> str:
+    """Choose how workers come into being.
+
+    A forked one is at work at once; any other has to import everything anew, which takes longer
+    than many a run. To fork is safe where no other thread could be caught holding a lock, and while
+    BLAS and OpenMP are kept to one thread as they are here.
+
+    Examples
+    --------
+    >>> start_method() in multiprocessing.get_all_start_methods()
+    True
+    """
+    alone = threading.active_count() == 1
+    return "fork" if sys.platform == "linux" and alone else "spawn"
 
 
-# The folder of the work that this worker does; None in every other process.
-_folder: str | None = None
+@contextlib.contextmanager
+def _in_a_file(shared: Any) -> Iterator[Path]:
+    """Lay it down where workers can fetch it.
+
+    Sent along with a process, it would not fit the pipe, and each process would have to be up and
+    running before the next could start.
+    """
+    number, name = tempfile.mkstemp(prefix="priorshift-")
+    try:
+        with open(number, "wb") as file:
+            pickle.dump(shared, file, protocol=pickle.HIGHEST_PROTOCOL)
+        yield Path(name)
+    finally:
+        os.unlink(name)
 
 
-def _begin_worker(folder: str) -> None:
-    """Prepare a worker: one BLAS thread, deaf to Ctrl-C, gone when its parent is."""
-    global _folder
-    if _folder is None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        threading.Thread(target=_end_with_parent, args=[os.getppid()], daemon=True).start()
-        threadpool_limits(limits=1)
-    _folder = folder
+# What a worker process was given at its start; None in every other process.
+_given: tuple[Any, Any] | None = None
 
 
-def _end_with_parent(parent: int) -> None:
-    """A worker would outlive a parent that was killed, and so would the folder that they share."""
-    while os.getppid() == parent:
-        time.sleep(_WATCH)
-    if _folder is not None:
-        shutil.rmtree(_folder, ignore_errors=True)
-    os._exit(1)
+def _begin_worker(shared: Any, rounds: Any) -> None:
+    """Prepare a new worker: one BLAS thread, deaf to Ctrl-C, gone when its parent is."""
+    global _given
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a forked one has its parent's
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threadpool_limits(limits=1)
+    _given = (pickle.loads(shared.read_bytes()) if isinstance(shared, Path) else shared, rounds)
+
+
+def _end_with_parent() -> None:
+    """A worker that waits for work would outlive a parent that was killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @contextlib.contextmanager
@@ -339,6 +358,32 @@ def _interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _work(task: Task, number: int) -> tuple[dict[str, Any], float]:
+    assert _given is not None, "the worker was not begun"
+    return _do(task, number, *_given)
+
+
+def _do(
+    task: Task,
+    number: int,
+    shared: Any,
+    rounds: Any,
+    show: Callable[[], None] = lambda: None,
+) -> tuple[dict[str, Any], float]:
+    """Do a task; its rounds are counted where all can see them."""
+
+    def advance(count: int) -> None:
+        rounds[number] = count
+        show()
+
+    began = time.perf_counter()
+    advance(0)
+    with _named(task), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        record = task.perform(shared, advance)
+    return record, time.perf_counter() - began
 
 
 @contextlib.contextmanager

@@ -101,7 +101,8 @@ def reproduce(
     runner = Runner(store, jobs, progress)
     results = runner.results(work)
     if progress is not None:
-        progress.show(Status(0, len(results), len(results), 0.0, "drawing tables and figures"))
+        count = len(results)
+        progress.show(lambda: Status(0, count, count, 0.0, "drawing tables and figures"))
     streams: Results = {t: r for t, r in results.items() if isinstance(t, StreamRun)}
     regrets = {t: r for t, r in results.items() if isinstance(t, RegretRun)}
     parts = [
