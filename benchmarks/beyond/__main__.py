@@ -10,7 +10,7 @@ import importlib
 import sys
 import time
 
-from benchmarks.beyond.runs import Desk
+from benchmarks.beyond.runs import Measurer
 from priorshift.experiments.store import Store
 from priorshift.learners import LEARNERS
 
@@ -42,10 +42,10 @@ def main(argv: list[str] | None = None) -> int:
     if strange:
         parser.error(f"--only: no table is called {strange[0]!r}; there are {', '.join(TABLES)}")
     store = None if options.store is None else Store(options.store)
-    desk = Desk(options.learner, options.jobs, store, options.quick, options.light)
+    measurer = Measurer(options.learner, options.jobs, store, options.quick, options.light)
     for letter in letters:
         began = time.perf_counter()
-        importlib.import_module(f"benchmarks.beyond.{TABLES[letter][0]}").table(desk)
+        importlib.import_module(f"benchmarks.beyond.{TABLES[letter][0]}").table(measurer)
         print(f"({letter}) took {time.perf_counter() - began:.0f} seconds", file=sys.stderr)
     return 0
 
