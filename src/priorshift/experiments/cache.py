@@ -22,7 +22,7 @@ _OUTSIDE = {
 # What of the experiments makes numbers; the rest of them shows these.
 _MAKERS = (
     *("experiments/description.py", "experiments/perform.py", "experiments/convert/network.py"),
-    *(f"experiments/reproduce/{name}.py" for name in ("known_world", "lemmas", "regret")),
+    *(f"experiments/reproduce/{name}.py" for name in ("known_problem", "lemmas", "regret")),
 )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from priorshift.datasets.named import ORIGINS
 from priorshift.errors import InputError
-from priorshift.experiments.paper.declared import declared
+from priorshift.experiments.paper import declared
 from priorshift.experiments.reproduce.plan import EXPERIMENTS, plan
 from priorshift.learners.linear.hints import HINTS
 from priorshift.risk import as_sketch

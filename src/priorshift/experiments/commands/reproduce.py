@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from priorshift.cli.arguments import whole_number
 from priorshift.cli.messages import warn
 from priorshift.errors import InputError
-from priorshift.experiments.paper.declared import declared
+from priorshift.experiments.paper import declared
 from priorshift.experiments.progress import Progress, duration
 from priorshift.experiments.report import printable
 from priorshift.experiments.report.figures import need_matplotlib

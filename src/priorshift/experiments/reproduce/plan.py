@@ -11,7 +11,7 @@ from priorshift.datasets.offline import PAPER_CONSTANTS
 from priorshift.errors import InputError
 from priorshift.experiments.description import Data
 from priorshift.experiments.description import StreamRun as StreamRun
-from priorshift.experiments.paper.declared import declared
+from priorshift.experiments.paper import declared
 from priorshift.learners import LEARNERS, as_learner
 
 EXPERIMENTS = (

@@ -17,8 +17,8 @@ from scipy.optimize import minimize_scalar
 
 from priorshift.datasets.synthetic import SyntheticProblem, synthetic_problem
 from priorshift.errors import InputError
-from priorshift.experiments.reproduce import known_world
-from priorshift.experiments.reproduce.known_world import (
+from priorshift.experiments.reproduce import known_problem
+from priorshift.experiments.reproduce.known_problem import (
     clairvoyant_risks,
     gaussian_risks,
     known_source,
@@ -442,15 +442,15 @@ class RegretRun:
             return _LEMMA
         return _START + 1e-3 * _GUESSES[max(known, key=len)] * self.total_rounds
 
-    def prepare(self, tasks: Sequence[RegretRun]) -> known_world.KnownProblem:
+    def prepare(self, tasks: Sequence[RegretRun]) -> known_problem.KnownProblem:
         """Make the known problem and its clairvoyant."""
-        return known_world.known_problem()
+        return known_problem.known_problem()
 
     def perform(
-        self, prepared: known_world.KnownProblem, progress: Progress | None = None
+        self, prepared: known_problem.KnownProblem, progress: Progress | None = None
     ) -> dict[str, Any]:
         """Measure."""
-        known_world.adopt(prepared)
+        known_problem.adopt(prepared)
         began = time.perf_counter()
         found = perform(self.settings(), progress)
         return {**found, "seconds": time.perf_counter() - began}

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from priorshift.experiments.description import StreamRun, Task
 from priorshift.experiments.progress import Progress, Status
-from priorshift.experiments.report.grid_formats import to_text
+from priorshift.experiments.report.drawings.save import save_drawing
+from priorshift.experiments.report.grid_formats import GRID_FORMATS, to_text
+from priorshift.experiments.report.output import write_whole
 from priorshift.experiments.reproduce import figure_parts, regret_part, table_parts
 from priorshift.experiments.reproduce.background import Background
 from priorshift.experiments.reproduce.claim_formats import claims_text
-from priorshift.experiments.reproduce.files import write_parts
 from priorshift.experiments.reproduce.markdown import write_markdown
 from priorshift.experiments.reproduce.page import write_report
 from priorshift.experiments.reproduce.parts import Part, Results
@@ -171,3 +172,29 @@ def _texts(part: Part, width: int | None) -> list[str]:
     if part.claims:
         texts.append(f"{part.title}:\n{claims_text(part.claims, width or _PAGE)}")
     return texts
+
+
+def write_parts(parts: Sequence[Part], out: Path) -> list[Path]:
+    """Write every table in every format and every drawing as SVG and PNG.
+
+    Examples
+    --------
+    >>> write_parts([Part("table1", "Table 1")], Path("."))
+    []
+    """
+    written: list[Path] = []
+    for part in parts:
+        for stem, grid in part.grids.items():
+            folder = _made(out / "tables")
+            for ending, write in GRID_FORMATS.items():
+                path = folder / f"{stem}.{ending}"
+                write_whole(path, write(grid).rstrip("\n") + "\n")
+                written.append(path)
+        for drawing in part.drawings:
+            written += save_drawing(drawing.figure, _made(out / "figures") / drawing.stem)
+    return written
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    return folder
