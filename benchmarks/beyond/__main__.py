@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     known = "; ".join(f"{letter}: {what}" for letter, (_, what) in TABLES.items())
     parser.add_argument("--only", default=",".join(TABLES), metavar="a,b,...", help=known)
     parser.add_argument("--jobs", type=int, default=0, help="processes; 0: one on each core")
-    parser.add_argument("--store", metavar="PATH", help="results are kept there, and found again")
+    parser.add_argument("--store", metavar="PATH", help="results are stored there, and found again")
     parser.add_argument("--quick", action="store_true", help="a few rounds, to see that it runs")
     parser.add_argument("--light", action="store_true", help="leave out ATLAS-ADA, the slowest")
     options = parser.parse_args(argv)

@@ -26,7 +26,7 @@ from priorshift.typing import FloatArray
 
 # Labels on either side of a round whose mix stands for the round's, unless a run says otherwise.
 _NEAR = 500
-# Points that a course over time is kept with.
+# Points that a course over time is stored with.
 _POINTS = 200
 # Milliseconds that a round may take, before anything was measured: by learner, on narrow models.
 _GUESSES = {

@@ -148,8 +148,8 @@ class Runner:
         with _named(task):
             self._store.add(key_of(task), record)
             # What the store gives back, so that new and old records do not differ.
-            kept: dict[str, Any] = self._store.find(key_of(task)) or {}
-            return kept
+            stored: dict[str, Any] = self._store.find(key_of(task)) or {}
+            return stored
 
     def _measured(
         self, missing: Sequence[Task], board: _Board, prepared: Mapping[Any, Any]
@@ -278,7 +278,7 @@ def _as_they_end(pending: Iterable[Future[Any]], board: _Board) -> Iterator[Futu
     pending = set(pending)
     while pending:
         finished, pending = wait(pending, timeout=_POLL, return_when=FIRST_COMPLETED)
-        # What is done is kept before a failure is told.
+        # What is done is stored before a failure is told.
         yield from sorted(finished, key=lambda future: future.exception() is not None)
         board.show()
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Run the paper's experiments again, with the clairvoyant and this library's own learners beside
 them, and write tables (text, Markdown, LaTeX, HTML, CSV), figures (SVG, PNG) and one report.html.
-Results are kept in DIR/results.db as soon as they are measured: a run that was stopped or killed
+Results are stored in DIR/results.db as soon as they are measured: a run that was stopped or killed
 goes on where it was, and more seeds or experiments add to it. The report shows what was asked for
 last.
 """
