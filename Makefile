@@ -5,8 +5,6 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 PIP := -m pip --quiet --quiet --disable-pip-version-check
 CHECK := -m pytest -q -n 2 -m "not slow"
-RUN := $(BIN)/priorshift run --data synthetic --preset paper --rounds 10000 --jobs 2
-HINTS := --learner atlas-ada --hint fwd,win,peri,okm --seeds 1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test slow lint oldest wheel bench table1 table2 beyond reproduce clean
@@ -63,13 +61,12 @@ bench: $(STAMP)  ## time of the learners, as ratios; some 7 minutes
 	$(BIN)/python -m benchmarks
 
 table1: $(STAMP)  ## the paper's Table 1: synthetic data, every shift and learner
-	$(RUN) --batch-size 100 --seeds 5
+	$(BIN)/priorshift reproduce table1
 
 table2: $(STAMP)  ## the paper's Table 2: the hints of ATLAS-ADA, small and large batches
-	$(RUN) $(HINTS) --batch-size 10
-	$(RUN) $(HINTS) --batch-size 100
+	$(BIN)/priorshift reproduce table2
 
-beyond: $(STAMP)  ## what goes beyond the paper, with verdicts; results are kept in beyond.db
+beyond: $(STAMP)  ## what goes beyond the paper, with verdicts; results are stored in beyond.db
 	$(BIN)/python -m benchmarks.beyond --store beyond.db
 
 reproduce: $(STAMP)  ## the paper's tables and figures in full, and a report; about an hour on 2 cores

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from benchmarks.beyond import order, real, sharpened
 from benchmarks.beyond.__main__ import TABLES, main
-from benchmarks.beyond.runs import Desk, Problem, Run, share
+from benchmarks.beyond.runs import Measurer, Problem, share
 from benchmarks.beyond.verdicts import above, below, counted
 
 from priorshift.datasets import load_dataset
 from priorshift.datasets.offline import offline_stage
+from priorshift.experiments.description import StreamRun
+from priorshift.experiments.perform import prepare
 from priorshift.experiments.store import Store
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -45,20 +47,20 @@ def test_a_table_that_does_not_exist_is_refused(capsys):
 
 
 def test_what_the_store_has_needs_no_f(tmp_path: Path):
-    data, runs = load_dataset("digits"), [Run("fth", "squ", "adapt-first", seeds=2)]
-    problem = Problem("digits", data, offline_stage, rounds=20, batch_size=5)
+    problem = Problem("digits", "digits")
+    run = StreamRun(problem, "fth", "adapt-first", 5, 20, 0, shift="squ")
     store = Store(tmp_path / "results.db")
-    first = Desk("fth", 1, store, quick=True).measure(problem, runs)
+    first = Measurer("fth", 1, store, quick=True).measure({"squ": run}, seeds=2)
     assert len(store) == 2
 
     def refuse(data):
         raise AssertionError("f was made again")
 
-    again = Desk("fth", 1, store, quick=True).measure(replace(problem, build=refuse), runs)
+    unmade = replace(run, data=replace(problem, build=refuse))
+    again = Measurer("fth", 1, store, quick=True).measure({"squ": unmade}, seeds=2)
     assert again == first
-    longer = replace(problem, build=refuse, rounds=21)
     with pytest.raises(AssertionError, match="made again"):
-        Desk("fth", 1, store, quick=True).measure(longer, runs)
+        Measurer("fth", 1, store, quick=True).measure({"squ": replace(unmade, rounds=21)})
 
 
 def test_problems_that_share_f_make_it_once():
@@ -68,9 +70,10 @@ def test_problems_that_share_f_make_it_once():
         made.append(data.name)
         return offline_stage(data)
 
-    data, desk = load_dataset("digits"), Desk("em", 1, None, quick=True)
+    measurer = Measurer("em", 1, None, quick=True)
+    problem = Problem("digits", "digits", build=build)
     for size in (1, 5):
-        desk.measure(Problem("digits", data, build, 10, size), [Run("em", "lin", "adapt-first")])
+        measurer.measure({0: StreamRun(problem, "em", "adapt-first", size, 10, 0, shift="lin")})
     assert made == ["digits"]
 
 
@@ -93,13 +96,12 @@ def test_a_tiny_gap_has_no_share():
     assert np.isnan(real._share(None))
 
 
-def test_the_bench_reads_the_record_in_its_order():
-    data = load_dataset("digits")
-    y = np.sort(data.y1)
-    bench = order.RecordedBench(
-        *(data.world, offline_stage(data), data.mu1, data.mu2), rounds=3, batch_size=20, order=y
-    )
-    stream = bench.stream_for(None, seed=5)
+def test_a_recorded_problem_is_read_in_its_order():
+    recorded = order.recorded("digits", "digits", order.sorted_digits, 20, most=60)
+    run = replace(recorded.run("fix", "predict-first"), seed=5)
+    prepared = prepare([run])
+    data, y = prepared.dataset, np.sort(prepared.dataset.y1)
+    stream = prepared.stream(run)
     assert len(stream) == 3
     np.testing.assert_array_equal(np.concatenate([labels for _, labels in stream]), y[:60])
     rows = np.concatenate([X for X, _ in stream])

@@ -10,7 +10,7 @@ import importlib
 import sys
 import time
 
-from benchmarks.beyond.runs import Desk
+from benchmarks.beyond.runs import Measurer
 from priorshift.experiments.store import Store
 from priorshift.learners import LEARNERS
 
@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     known = "; ".join(f"{letter}: {what}" for letter, (_, what) in TABLES.items())
     parser.add_argument("--only", default=",".join(TABLES), metavar="a,b,...", help=known)
     parser.add_argument("--jobs", type=int, default=0, help="processes; 0: one on each core")
-    parser.add_argument("--store", metavar="PATH", help="results are kept there, and found again")
+    parser.add_argument("--store", metavar="PATH", help="results are stored there, and found again")
     parser.add_argument("--quick", action="store_true", help="a few rounds, to see that it runs")
     parser.add_argument("--light", action="store_true", help="leave out ATLAS-ADA, the slowest")
     options = parser.parse_args(argv)
@@ -42,10 +42,10 @@ def main(argv: list[str] | None = None) -> int:
     if strange:
         parser.error(f"--only: no table is called {strange[0]!r}; there are {', '.join(TABLES)}")
     store = None if options.store is None else Store(options.store)
-    desk = Desk(options.learner, options.jobs, store, options.quick, options.light)
+    measurer = Measurer(options.learner, options.jobs, store, options.quick, options.light)
     for letter in letters:
         began = time.perf_counter()
-        importlib.import_module(f"benchmarks.beyond.{TABLES[letter][0]}").table(desk)
+        importlib.import_module(f"benchmarks.beyond.{TABLES[letter][0]}").table(measurer)
         print(f"({letter}) took {time.perf_counter() - began:.0f} seconds", file=sys.stderr)
     return 0
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from benchmarks.beyond.runs import Desk
+from benchmarks.beyond.runs import Measurer
 from benchmarks.beyond.verdicts import below, close, show
 from benchmarks.timing import compare
 from priorshift.learners import LEARNERS, as_learner
@@ -52,20 +52,20 @@ def adapting(learner: Any, source: Source, batches: list[Batch]) -> Callable[[],
     return play
 
 
-def table(desk: Desk) -> None:
+def table(measurer: Measurer) -> None:
     """Measure, print, judge."""
-    hold, seconds = (200, 0.0) if desk.quick else (2_000, 5.0)
+    hold, seconds = (200, 0.0) if measurer.quick else (2_000, 5.0)
     rows, verdicts = [], []
     with threadpool_limits(1):
         source, batches = problem(hold)
         model = source.model.estimator
-        for name in dict.fromkeys(["tracker", "auto", desk.learner]):
+        for name in dict.fromkeys(["tracker", "auto", measurer.learner]):
             if name not in LEARNERS:
                 continue
             learner = as_learner(name)
             read = source.calibrated(learner.calibration)
             play = adapting(learner, read, [read.read(X) for X in batches])
-            for _ in range(2 if desk.quick else 50):
+            for _ in range(2 if measurer.quick else 50):
                 play()
             ours, theirs, ratio = compare(play, lambda: model.predict_proba(batches[0]), seconds)
             rows.append([name, f"{1e3 * ours:.3f}", f"{1e3 * theirs:.3f}", f"{ratio:.2f}"])

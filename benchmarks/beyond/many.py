@@ -11,14 +11,13 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from benchmarks.beyond.runs import SHIFTS, Desk, Numbers, Problem, Run
+from benchmarks.beyond.runs import SHIFTS, Measurer, Numbers, Problem
 from benchmarks.beyond.verdicts import above, below, close, number, show
-from priorshift.calibration import as_calibration
 from priorshift.datasets import Dataset
 from priorshift.datasets.dataset import pool_dataset
-from priorshift.learners import as_learner
-from priorshift.simulation.shifts import shift_by_name
-from priorshift.simulation.streams import GaussianWorld, Stream
+from priorshift.experiments.description import StreamRun
+from priorshift.experiments.perform import make_learner
+from priorshift.simulation.streams import GaussianWorld
 from priorshift.source import Source, build_source
 
 WIDTH, SPREAD, ROWS_A_CLASS, POOL_A_CLASS = 32, 0.75, 5, 50
@@ -41,9 +40,9 @@ def centres(classes: int) -> np.ndarray:
     return SPREAD * np.random.default_rng(0).normal(size=(classes, WIDTH))
 
 
-def world(classes: int) -> Dataset:
-    """Gaussian classes: a hold-out and a pool, with as many rows of each."""
-    rng = np.random.default_rng(1)
+def gaussian(count: str) -> Dataset:
+    """Gaussian classes: a held-out set and a pool, with as many rows of each."""
+    classes, rng = int(count), np.random.default_rng(1)
     gauss = GaussianWorld(centres(classes), np.eye(WIDTH))
     y0, y1 = (np.repeat(np.arange(classes), rows) for rows in (ROWS_A_CLASS, POOL_A_CLASS))
     return pool_dataset("many", (gauss.draw(y0, rng), y0), (gauss.draw(y1, rng), y1))
@@ -70,17 +69,16 @@ def mixes(classes: int) -> dict[str, np.ndarray]:
     }
 
 
-def round_time(desk: Desk, problem: Problem, rounds: int = 60) -> float:
+def round_time(measurer: Measurer, run: StreamRun) -> float:
     """Median processor time in ms of adapting to a batch and predicting it, as the mix moves.
 
     On a busy machine the clock on the wall tells of others' work.
     """
-    learner = as_learner(desk.learner)
     with threadpool_limits(1):
-        source = desk.source(problem, as_calibration(CALIBRATION))
-        mixes = shift_by_name("lin").priors(problem.dataset.mu1, problem.mu2, rounds, rng=0)
+        prepared = measurer.prepared(run)
+        source, learner = prepared.source(run), make_learner(run)
         state, times = learner.start(source), []
-        for X, _ in Stream(problem.dataset.world, mixes, problem.batch_size, seed=0):
+        for X, _ in prepared.stream(run):
             batch = source.read(X)
             began = time.process_time()
             state = learner.adapt(source, state, batch)
@@ -89,17 +87,27 @@ def round_time(desk: Desk, problem: Problem, rounds: int = 60) -> float:
     return 1e3 * statistics.median(times)
 
 
-def table(desk: Desk) -> None:
+def table(measurer: Measurer) -> None:
     """Measure, print, judge."""
-    classes, rounds, longer = (30, 20, 40) if desk.quick else (1_000, 500, 3_000)
-    data = world(classes)
+    classes, rounds, longer = (30, 20, 40) if measurer.quick else (1_000, 500, 3_000)
+    problem = Problem(f"{classes} classes", f"{classes}", make=gaussian, build=exact)
     rows, cells, times = [], [], []
     for name, mu2 in mixes(classes).items():
-        problem = Problem(f"{classes} classes, {name}", data, exact, rounds, 100, mu2)
-        short, long = _measured(desk, problem), _measured(desk, replace(problem, rounds=longer))
-        times.append(round_time(desk, problem))
+        runs = {
+            (shift, length): StreamRun(
+                *(problem, measurer.learner, "adapt-first", 100, length, 0),
+                shift=shift,
+                mu2=tuple(mu2.tolist()),
+                calibration=CALIBRATION,
+            )
+            for shift in SHIFTS
+            for length in (rounds, longer)
+        }
+        found = measurer.measure(runs)
+        times.append(round_time(measurer, replace(runs["lin", rounds], rounds=60)))
         for shift in SHIFTS:
-            one, both = short[shift], (_part(short[shift]), _part(long[shift]))
+            one = found[shift, rounds]
+            both = (_part(one), _part(found[shift, longer]))
             cells.append(both)
             errors = (one.fix, one.true_mix, one.calibrated_true_mix, one.error)
             shares = (number(part, ".0f") for part in both)
@@ -112,18 +120,10 @@ def table(desk: Desk) -> None:
         rows=ROWS_A_CLASS,
         gap=LEAST_GAP,
     )
-    head = ["mix", "shift", "FIX", "true mix", "calibrated", desk.learner]
+    head = ["mix", "shift", "FIX", "true mix", "calibrated", measurer.learner]
     show("d", title, [*head, "share", f"{longer:,} rounds", "ms a round"], rows)
     slowest = below("ms a round (adapt and predict), median, slowest mix", max(times), 10)
     close([*_judged(cells, (rounds, longer)), slowest])
-
-
-def _measured(desk: Desk, problem: Problem) -> dict[str, Numbers]:
-    runs = {
-        shift: Run(desk.learner, shift, "adapt-first", calibration=CALIBRATION) for shift in SHIFTS
-    }
-    found = desk.measure(problem, list(runs.values()))
-    return {shift: found[run] for shift, run in runs.items()}
 
 
 def _part(one: Numbers) -> float:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.beyond.runs import Desk
+from benchmarks.beyond.runs import Measurer
 from benchmarks.beyond.verdicts import show
 
 
-def table(desk: Desk) -> None:
+def table(measurer: Measurer) -> None:
     """Say where to look."""
     rows = [
         ["false alarms and delays of the guard", "python -m benchmarks.guard", "docs/guard.md"],

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import statistics
-from functools import partial
+from collections.abc import Sequence
 
-from benchmarks.beyond.runs import SHIFTS, Desk, Numbers, Problem, Run
+from benchmarks.beyond.runs import SHIFTS, Measurer, Numbers, Problem
 from benchmarks.beyond.verdicts import above, close, number, show
 from benchmarks.calibration import small
 from priorshift.datasets import Dataset, load_dataset, named_dataset
 from priorshift.datasets.files import ORIGINS, data_folder
-from priorshift.datasets.offline import offline_stage
 from priorshift.datasets.reduce import reduced
-from priorshift.risk import Blocks
+from priorshift.experiments.description import StreamRun
 
 ROWS, HEAVY_ROWS, HEAVY_COLUMNS, SKETCH = 20_000, 3_000, 64, 500
 # A gap of fewer points than this is not larger than its own noise: no share of it is taken.
@@ -38,34 +37,34 @@ def present() -> tuple[list[str], list[str]]:
     return here, [name for name in names if name not in here]
 
 
-def heavy(name: str, data: Dataset) -> Dataset:
+def few(name: str) -> Dataset:
+    """The data set, without most of its offline rows where there are many."""
+    return small(load_dataset(name), rows=ROWS, components=_EVERY_COLUMN)
+
+
+def heavy(name: str) -> Dataset:
     """The smaller problem; components are those of features as the file has them."""
+    data = load_dataset(name)
     if name in ORIGINS and data.X0.shape[1] > HEAVY_COLUMNS:
         data = named_dataset(name, standardise=False)
     return reduced(data, rows=HEAVY_ROWS, components=HEAVY_COLUMNS, stratify=False)
 
 
-def table(desk: Desk) -> None:
+def table(measurer: Measurer) -> None:
     """Measure, print, judge."""
     here, missing = present()
-    names = ["digits"] if desk.quick else here
-    rounds, seeds = (60, 1) if desk.quick else (3_000, 3)
+    names = ["digits"] if measurer.quick else here
+    rounds, seeds = (60, 1) if measurer.quick else (3_000, 3)
     rows, shares = [], []
     for name in names:
-        data = load_dataset(name)
-        few = partial(small, rows=ROWS, components=_EVERY_COLUMN)
-        problem = Problem(name, few(data), offline_stage, rounds, 10)
-        fewer = Problem(f"{name}, small", heavy(name, data), offline_stage, rounds, 10)
-        ours = {shift: Run(desk.learner, shift, "adapt-first", seeds) for shift in SHIFTS}
-        theirs = {shift: Run("ftfwh", shift, "adapt-first", seeds) for shift in SHIFTS}
-        how = (("hint", "okm"), ("sketch", Blocks(SKETCH)))
-        atlas = {shift: Run("atlas-ada", shift, "adapt-first", seeds, how) for shift in SHIFTS}
-        found = desk.measure(problem, [*ours.values(), *theirs.values()])
-        both = [] if desk.light else [*ours.values(), *atlas.values()]
-        beside = desk.measure(fewer, both)
+        problem = Problem(name, name, make=few)
+        fewer = Problem(f"{name}, small", name, make=heavy)
+        found = measurer.measure(_runs(problem, (measurer.learner, "ftfwh"), rounds), seeds)
+        both = () if measurer.light else (measurer.learner, "atlas-ada")
+        beside = measurer.measure(_runs(fewer, both, rounds), seeds)
         for shift in SHIFTS:
-            own, window = found[ours[shift]], found[theirs[shift]]
-            pair = [_share(beside.get(one[shift])) for one in (ours, atlas)]
+            own, window = found[measurer.learner, shift], found["ftfwh", shift]
+            pair = [_share(beside.get((one, shift))) for one in (measurer.learner, "atlas-ada")]
             shares.append((f"{name} {shift}", _share(own)))
             errors = (own.fix, own.true_mix, own.calibrated_true_mix, own.error, window.error)
             rows.append(
@@ -84,11 +83,24 @@ def table(desk: Desk) -> None:
         gap=LEAST_GAP,
     )
     head = (
-        *("data", "shift", "FIX", "true mix", "calibrated", desk.learner, "FTFWH"),
-        *("share", "FTFWH", f"small: {desk.learner}", "ATLAS-ADA"),
+        *("data", "shift", "FIX", "true mix", "calibrated", measurer.learner, "FTFWH"),
+        *("share", "FTFWH", f"small: {measurer.learner}", "ATLAS-ADA"),
     )
     show("b", title, head, rows)
     _judge(shares, missing)
+
+
+def _runs(
+    problem: Problem, learners: Sequence[str], rounds: int
+) -> dict[tuple[str, str], StreamRun]:
+    how = {"atlas-ada": {"hint": "okm", "sketch": f"blocks:{SKETCH}"}}
+    return {
+        (learner, shift): StreamRun(
+            *(problem, learner, "adapt-first", 10, rounds, 0), shift=shift, **how.get(learner, {})
+        )
+        for learner in learners
+        for shift in SHIFTS
+    }
 
 
 def _judge(shares: list[tuple[str, float]], missing: list[str]) -> None:

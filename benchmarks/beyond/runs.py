@@ -1,73 +1,55 @@
-"""Learners through streams, in several processes, with results that a store keeps."""
+"""Learners through streams, by the runner of the experiments, with results that a store has."""
 
 from __future__ import annotations
 
 import statistics
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
 
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
-from priorshift.calibration import Calibration, as_calibration
-from priorshift.datasets import Dataset
-from priorshift.experiments.running.jobs import Bench, Job, Measure
-from priorshift.experiments.running.progress import Progress
-from priorshift.experiments.running.workers import run_jobs
-from priorshift.experiments.store import Store, code_digest, describe, digest
-from priorshift.learners import as_learner
-from priorshift.risk.compiled import available
-from priorshift.simulation.shifts import shift_by_name
+from priorshift.datasets import Dataset, OrderedData, load_dataset
+from priorshift.datasets.offline import offline_stage
+from priorshift.experiments.description import BUNDLED, Data, StreamRun
+from priorshift.experiments.perform import Prepared
+from priorshift.experiments.progress import Progress
+from priorshift.experiments.runner import Runner
+from priorshift.experiments.store import Store
 from priorshift.source import Source
 
 SHIFTS = ("lin", "squ", "sin", "ber")
 # What a problem's name stands for: a change of how sources are built here needs another number.
-_KIND = "beyond, 1"
+_KIND = "beyond, 2"
+
+Name = TypeVar("Name", bound=Hashable)
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """A data set, and how f is made from it.
+@dataclass(frozen=True)
+class Problem(Data):
+    """Data that are loaded, and an f that is made from them, in ways of one's own.
 
-    ``bench`` turns a Bench's arguments into one: a Bench of one's own may have its own streams.
-    ``mu2`` is the mix that shifts go to and come from, by default that of the data set.
+    A result in the store knows a problem by its name, and its file by the content.
     """
 
-    name: str
-    dataset: Dataset
-    build: Callable[[Dataset], Source]
-    rounds: int
-    batch_size: int
-    mu2: Any = None
-    bench: Callable[..., Bench] = Bench
+    make: Callable[[str], Dataset | OrderedData] = load_dataset
+    build: Callable[[Dataset], Source] = offline_stage
 
+    def settings(self) -> dict[str, Any]:
+        """What names its results."""
+        in_a_file = self.dataset not in BUNDLED and self.is_here
+        content = super().settings()["content"] if in_a_file else None
+        return {"kind": _KIND, "problem": self.name, "content": content}
 
-class Run(NamedTuple):
-    """One learner, by name, under one shift."""
+    def load(self) -> Dataset | OrderedData:
+        """The data set."""
+        return self.make(self.dataset)
 
-    learner: str
-    shift: str
-    protocol: str
-    seeds: int = 1
-    settings: tuple[tuple[str, Any], ...] = ()
-    calibration: str | None = None
-
-    def job(self, rounds: int) -> Job:
-        """The same for ``run_jobs``; f is calibrated as the learner asks for, unless told."""
-        settings = {"horizon": rounds, "order": self.protocol, **dict(self.settings)}
-        learner = as_learner(self.learner, **settings)
-        return Job(
-            self.shift,
-            shift_by_name(self.shift),
-            self.learner,
-            None,
-            learner,
-            self.protocol,
-            as_calibration(self.calibration or learner.calibration),
-        )
+    def fit(self, dataset: Dataset, loss: str) -> Source:
+        """Make f."""
+        return self.build(dataset)
 
 
 class Numbers(NamedTuple):
@@ -91,7 +73,7 @@ def share(error: float, fix: float, floor: float) -> float:
     return 100 * (fix - error) / (fix - floor) if fix > floor else float("nan")
 
 
-class Desk:
+class Measurer:
     """Measures runs, or finds them in a store.
 
     ``learner`` is the one that claims are about; ``quick`` asks for a few rounds, ``light`` for no
@@ -99,111 +81,38 @@ class Desk:
     """
 
     def __init__(
-        self, learner: str, processes: int, store: Store | None, quick: bool, light: bool = False
+        self, learner: str, jobs: int, store: Store | None, quick: bool, light: bool = False
     ) -> None:
         self.learner, self.quick, self.light = learner, quick, light
-        self._processes, self._store = processes, store
-        self._sources: dict[Any, Source] = {}
+        self._runner = Runner(store, jobs, Progress(quiet=quick))
+        self._prepared: dict[Data, Prepared] = {}
 
-    def measure(self, problem: Problem, runs: Sequence[Run]) -> dict[Run, Numbers]:
+    def measure(self, runs: Mapping[Name, StreamRun], seeds: int = 1) -> dict[Name, Numbers]:
         """Return the numbers of every run; f is made only where something has to be run."""
-        found: dict[Run, Numbers] = {}
-        for seeds in dict.fromkeys(run.seeds for run in runs):
-            some = [run for run in runs if run.seeds == seeds]
-            rows = self._rows(problem, some, seeds)
-            found.update(zip(some, map(_mean, rows), strict=True))
-        return found
-
-    def _rows(self, problem: Problem, runs: Sequence[Run], seeds: int) -> list[list[Measure]]:
-        jobs = [run.job(problem.rounds) for run in runs]
-        keys = self._keys(problem, jobs, seeds)
-        ready = self._ready(keys)
-        if len(ready) == len(jobs) * seeds:
-            return [[ready[number, seed] for seed in range(seeds)] for number in range(len(jobs))]
-
-        def keep(number: int, seed: int, result: Measure) -> None:
-            if self._store is not None:
-                self._store.add(keys[number, seed], result._asdict())
-
-        labels = [f"{problem.name} {job.label} {job.protocol}" for job in jobs]
-        with threadpool_limits(1), warnings.catch_warnings():
+        rows = {
+            name: [replace(run, seed=seed) for seed in range(seeds)] for name, run in runs.items()
+        }
+        every = [run for row in rows.values() for run in row]
+        ready = self._runner.ready(every)
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            bench = self._bench(problem, jobs)
-            progress = Progress(labels, problem.rounds * seeds, quiet=self.quick)
-            return run_jobs(
-                bench,
-                jobs,
-                seeds,
-                processes=self._processes,
-                progress=progress,
-                ready=ready,
-                keep=keep,
-            )
+            for run in every:
+                if run not in ready:
+                    self.prepared(run)
+            found = self._runner.results(every, prepared=self._prepared)
+        return {name: _mean([found[run] for run in row]) for name, row in rows.items()}
 
-    def _bench(self, problem: Problem, jobs: Sequence[Job]) -> Bench:
-        dataset = problem.dataset
-        recipes = dict.fromkeys(job.calibration for job in jobs)
-        return problem.bench(
-            world=dataset.world,
-            source=self.source(problem, None),
-            mu1=dataset.mu1,
-            mu2=dataset.mu2 if problem.mu2 is None else problem.mu2,
-            rounds=problem.rounds,
-            batch_size=problem.batch_size,
-            calibrated={recipe: self.source(problem, recipe) for recipe in recipes},
-        )
-
-    def source(self, problem: Problem, recipe: Calibration | None) -> Source:
-        """Make f, and calibrate it, once for all problems that share it."""
-        place = (problem.dataset, problem.build, recipe)
-        if place not in self._sources:
-            if recipe is None and not self.quick:
-                print(f"{problem.name}: the offline stage", file=sys.stderr)
-            self._sources[place] = (
-                problem.build(problem.dataset)
-                if recipe is None
-                else self.source(problem, None).calibrated(recipe)
-            )
-        return self._sources[place]
-
-    def _keys(
-        self, problem: Problem, jobs: Sequence[Job], seeds: int
-    ) -> dict[tuple[int, int], dict[str, Any]]:
-        if self._store is None:
-            return {}
-        shared = {
-            "kind": _KIND,
-            "code": code_digest(),
-            "compiled": available(),
-            "problem": problem.name,
-            "data": digest(problem.dataset),
-            "rounds": problem.rounds,
-            "batch_size": problem.batch_size,
-            "mu2": describe(problem.mu2),
-        }
-        return {
-            (number, seed): {
-                **shared,
-                "learner": describe(job.learner),
-                "shift": describe(job.shift),
-                "calibration": describe(job.calibration),
-                "protocol": job.protocol,
-                "seed": seed,
-            }
-            for number, job in enumerate(jobs)
-            for seed in range(seeds)
-        }
-
-    def _ready(self, keys: dict[tuple[int, int], dict[str, Any]]) -> dict[Any, Measure]:
-        found = {}
-        for place, key in keys.items():
-            result = None if self._store is None else self._store.find(key)
-            if result is not None:
-                found[place] = Measure(**{**result, "warnings": tuple(result["warnings"])})
-        return found
+    def prepared(self, run: StreamRun) -> Prepared:
+        """The data and f of a run, made once for all runs that share them."""
+        if run.data not in self._prepared:
+            if not self.quick:
+                print(f"{run.data.name}: the offline stage", file=sys.stderr)
+            self._prepared[run.data] = Prepared(run.data)
+        self._prepared[run.data].add([run])
+        return self._prepared[run.data]
 
 
-def _mean(row: Sequence[Measure]) -> Numbers:
+def _mean(records: list[dict[str, Any]]) -> Numbers:
     names = ("error", "fix_error", "oracle_error", "calibrated_oracle_error", "seconds")
-    means = [statistics.fmean(getattr(one, name) for one in row) for name in names]
-    return Numbers(*means, row[0].calibration_map)
+    means = [statistics.fmean(one[name] for one in records) for name in names]
+    return Numbers(*means, records[0]["calibration_map"])

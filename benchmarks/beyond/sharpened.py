@@ -8,13 +8,14 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from benchmarks.beyond.runs import SHIFTS, Desk, Problem, Run
+from benchmarks.beyond.runs import SHIFTS, Measurer, Problem
 from benchmarks.beyond.verdicts import below, close, number, show
 from benchmarks.calibration import small
 from benchmarks.tracking import calibrated_source
 from priorshift.datasets import Dataset, load_dataset
 from priorshift.datasets.files import data_folder
 from priorshift.datasets.offline import offline_stage
+from priorshift.experiments.description import StreamRun
 from priorshift.source import Source
 from priorshift.source.model import Model
 
@@ -63,23 +64,35 @@ def sharp(data: Dataset) -> Source:
     return replace(source, model=model, proba=sharpen(source.proba))
 
 
-def table(desk: Desk) -> None:
+def fewer(name: str) -> Dataset:
+    """The data set; of a real one a part."""
+    data = load_dataset(name)
+    return data if name == "synthetic" else small(data, rows=6_000, components=64)
+
+
+def table(measurer: Measurer) -> None:
     """Measure, print, judge."""
-    rounds, seeds = (60, 1) if desk.quick else (3_000, 3)
+    rounds, seeds = (60, 1) if measurer.quick else (3_000, 3)
     here = [n for n in NAMES if n == "synthetic" or (data_folder() / f"{n}.npz").exists()]
-    names = ["digits"] if desk.quick else here
+    names = ["digits"] if measurer.quick else here
     rows, lost = [], []
     for name in names:
-        data = load_dataset(name)
-        if name != "synthetic":
-            data = small(data, rows=6_000, components=64)
-        runs = {shift: Run(desk.learner, shift, "adapt-first", seeds) for shift in SHIFTS}
-        good, bad = (
-            desk.measure(Problem(f"{name}{mark}", data, build, rounds, 10), list(runs.values()))
-            for mark, build in ((", 6,000 rows", plain), (", logits x 3", sharp))
+        problems = (
+            Problem(f"{name}, 6,000 rows", name, make=fewer, build=plain),
+            Problem(f"{name}, logits x 3", name, make=fewer, build=sharp),
+        )
+        found = measurer.measure(
+            {
+                (problem, shift): StreamRun(
+                    problem, measurer.learner, "adapt-first", 10, rounds, 0, shift=shift
+                )
+                for problem in problems
+                for shift in SHIFTS
+            },
+            seeds,
         )
         for shift in SHIFTS:
-            fine, poor = good[runs[shift]], bad[runs[shift]]
+            fine, poor = (found[problem, shift] for problem in problems)
             gain = fine.fix - fine.error
             loss = 100 * (1 - (poor.fix - poor.error) / gain) if gain >= LEAST_GAP else np.nan
             lost.append(loss)
@@ -91,10 +104,10 @@ def table(desk: Desk) -> None:
                     *(number(loss, ".1f"), f"{fine.calibration}, {poor.calibration}"),
                 ]
             )
-    head = ("data", "shift", "FIX", "floor", "x 3", desk.learner, "x 3", "lost", "maps")
+    head = ("data", "shift", "FIX", "floor", "x 3", measurer.learner, "x 3", "lost", "maps")
     show(
         "e",
-        _TITLE.format(rounds=rounds, seeds=seeds, learner=desk.learner, gap=LEAST_GAP),
+        _TITLE.format(rounds=rounds, seeds=seeds, learner=measurer.learner, gap=LEAST_GAP),
         head,
         rows,
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks.beyond.runs import SHIFTS, Desk, Numbers, Problem, Run
+from benchmarks.beyond.runs import SHIFTS, Measurer, Numbers, Problem
 from benchmarks.beyond.verdicts import close, counted, number, show
 from benchmarks.tracking import calibrated_source
-from priorshift.datasets import load_dataset
+from priorshift.experiments.description import StreamRun
 from priorshift.experiments.paper.tables import TABLE_2
 
 _TITLE = """\
@@ -21,27 +21,26 @@ _HEAD = (
 )
 
 
-def table(desk: Desk) -> None:
+def table(measurer: Measurer) -> None:
     """Measure, print, judge."""
-    sizes = (10,) if desk.quick else (1, 10, 100)
-    rounds, seeds = (60, 1) if desk.quick else (10_000, 5)
-    data = load_dataset("synthetic")
+    sizes = (10,) if measurer.quick else (1, 10, 100)
+    rounds, seeds = (60, 1) if measurer.quick else (10_000, 5)
+    problem = Problem("f with an intercept", "synthetic", build=calibrated_source)
     rows, cells = [], []
     for size in sizes:
-        problem = Problem("f with an intercept", data, calibrated_source, rounds, size)
         runs = {
-            (shift, protocol): Run(desk.learner, shift, protocol, seeds)
-            for shift in SHIFTS
-            for protocol in ("predict-first", "adapt-first")
-        }
-        found = desk.measure(problem, list(runs.values()))
-        for shift in SHIFTS:
-            before, after = (
-                found[runs[shift, protocol]] for protocol in ("predict-first", "adapt-first")
+            (shift, order): StreamRun(
+                problem, measurer.learner, order, size, rounds, 0, shift=shift
             )
+            for shift in SHIFTS
+            for order in ("predict-first", "adapt-first")
+        }
+        found = measurer.measure(runs, seeds)
+        for shift in SHIFTS:
+            before, after = (found[shift, order] for order in ("predict-first", "adapt-first"))
             cells.append(_Cell(size, shift, before, after))
             rows.append(cells[-1].row())
-    show("a", _TITLE.format(rounds=rounds, seeds=seeds, learner=desk.learner), _HEAD, rows)
+    show("a", _TITLE.format(rounds=rounds, seeds=seeds, learner=measurer.learner), _HEAD, rows)
     small = [cell for cell in cells if cell.size > 1]
     close(
         [

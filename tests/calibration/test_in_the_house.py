@@ -14,11 +14,12 @@ from sklearn.naive_bayes import GaussianNB
 import priorshift
 from checks import CHECKS
 from priorshift._numerics import reweight
-from priorshift.calibration import IdentityMap, MatrixScaling, ScaledMap, Temperature
+from priorshift.calibration import IdentityMap, MatrixScaling, NoCalibration, ScaledMap, Temperature
 from priorshift.classifier import LabelShiftClassifier, load
 from priorshift.cli.main import build_parser
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning
-from priorshift.experiments.running.plan import make_plan
+from priorshift.experiments.perform import calibration_of
+from priorshift.experiments.planning import make_plan
 from priorshift.learners import FIX, FTH, LEARNERS
 from priorshift.saving import Saved, load_parts, save_parts
 from priorshift.simulation.evaluate import evaluate
@@ -241,14 +242,16 @@ def test_on_the_command_line_each_learner_has_its_own(monkeypatch):
     monkeypatch.setitem(LEARNERS._things, "tracker", Tracker)
     parse = build_parser().parse_args
     base = ["run", "--data", "digits", "--shift", "lin", "--learner"]
-    bench, jobs = make_plan(parse([*base, "fth,tracker"]))
-    assert [job.calibration.name for job in jobs] == ["none", "matrix"]
-    assert bench.source_for(jobs[0]).calibration is None
-    assert bench.source_for(jobs[1]).calibration.name == "matrix"
-    assert bench.source_for(jobs[1]).risk is bench.source.risk
-    bench, jobs = make_plan(parse([*base, "fth,tracker", "--calibration", "none"]))
-    assert {job.calibration.name for job in jobs} == {"none"}
-    assert bench.source_for(jobs[1]) is bench.source
+    prepared, rows = make_plan(parse([*base, "fth,tracker"]))
+    fth, tracker = (row[0] for row in rows)
+    assert [calibration_of(run).name for run in (fth, tracker)] == ["none", "matrix"]
+    assert prepared.source(fth).calibration is None
+    assert prepared.source(tracker).calibration.name == "matrix"
+    assert prepared.source(tracker).risk is prepared.source(fth).risk
+    prepared, rows = make_plan(parse([*base, "fth,tracker", "--calibration", "none"]))
+    fth, tracker = (row[0] for row in rows)
+    assert {calibration_of(run).name for run in (fth, tracker)} == {"none"}
+    assert prepared.source(tracker) is prepared.source(fth, NoCalibration())
 
 
 def test_the_command_line_calibrates_probabilities_too(tmp_path, naive, capsys):

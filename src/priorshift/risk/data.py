@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,10 @@ class RiskData:
     def __post_init__(self) -> None:
         # Another layout would be read by other compiled code, with other last bits.
         object.__setattr__(self, "XT", read_only(self.XT))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()  # a pickle forgets what is read-only
 
     @classmethod
     def of(cls, features: FloatArray, labels: IntArray, n_classes: int) -> RiskData:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from priorshift.datasets.synthetic import synthetic_problem
-from priorshift.experiments.reproduce.known_world import gaussian_risks, known_source
+from priorshift.experiments.reproduce.known_problem import gaussian_risks, known_source
 from priorshift.experiments.reproduce.lemmas import MIXES, lemma1, lemma2, lemma2_bound, lemma_tasks
 
 

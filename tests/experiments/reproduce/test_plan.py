@@ -6,7 +6,7 @@ import pytest
 
 from priorshift.datasets.files import ORIGINS
 from priorshift.errors import InputError
-from priorshift.experiments.paper.declared import declared
+from priorshift.experiments.paper import declared
 from priorshift.experiments.reproduce.plan import EXPERIMENTS, plan
 from priorshift.learners.linear.hints import HINTS
 from priorshift.risk import as_sketch
@@ -22,15 +22,15 @@ ALL_RUNS = [
 
 
 def test_every_experiment_is_declared_and_nothing_else():
-    rest = {"sizes", "quick", "worlds", "paper"}
+    rest = {"sizes", "quick", "data", "paper"}
     assert set(declared()) - rest == set(EXPERIMENTS)
     assert all(declared()[name]["title"] for name in EXPERIMENTS)
 
 
 def test_every_name_in_the_file_is_known():
     for run in ALL_RUNS:
-        assert run.world.data in {"synthetic", "digits", *ORIGINS}
-        assert (run.shift is None) == (run.world.order is not None)
+        assert run.data.dataset in {"synthetic", "digits", *ORIGINS}
+        assert (run.shift is None) == (run.data.order is not None)
         assert run.shift is None or run.shift in SHIFTS
         assert (run.hint is not None) == (run.learner == "atlas-ada")
         assert run.hint is None or run.hint in HINTS
@@ -55,7 +55,7 @@ def test_table_2_is_the_papers():
 
 def test_tables_3_and_4_have_five_data_sets_seven_learners_and_four_shifts():
     cells = {
-        (run.world.name, run.learner, run.shift)
+        (run.data.name, run.learner, run.shift)
         for name in ("table3", "table4")
         for run in plan(name, quick=False, seeds=5).runs["cell"]
         if run.learner != "auto"
@@ -66,9 +66,9 @@ def test_tables_3_and_4_have_five_data_sets_seven_learners_and_four_shifts():
 @pytest.mark.parametrize("name", ["table2", "table3", "table4"])
 def test_a_table_with_sketches_has_an_exact_cell_beside_one(name):
     runs = plan(name, quick=False, seeds=1).runs
-    place = [(r.world, r.shift, r.learner, r.hint, r.batch_size) for r in runs["exact"]]
+    place = [(r.data, r.shift, r.learner, r.hint, r.batch_size) for r in runs["exact"]]
     sketched = [
-        (r.world, r.shift, r.learner, r.hint, r.batch_size)
+        (r.data, r.shift, r.learner, r.hint, r.batch_size)
         for r in runs["cell"]
         if r.sketch is not None
     ]
@@ -79,14 +79,14 @@ def test_a_table_with_sketches_has_an_exact_cell_beside_one(name):
 def test_quick_needs_no_data_and_few_rounds():
     runs = [run for name in EXPERIMENTS for run in plan(name, quick=True, seeds=1).runs.values()]
     for some in runs:
-        assert {run.world.data for run in some} <= {"synthetic", "digits"}
+        assert {run.data.dataset for run in some} <= {"synthetic", "digits"}
         assert max(run.rounds for run in some) <= declared()["quick"]["rounds"]
 
 
 def test_settings_name_a_run_and_nothing_more():
     first, second = plan("table1", quick=True, seeds=2).runs["cell"][:2]
     assert first.settings() != second.settings()
-    assert "name" not in first.settings()["world"]  # what we call it changes no number
+    assert "name" not in first.settings()["data"]  # what we call it changes no number
 
 
 def test_an_unknown_experiment_is_refused():

@@ -8,7 +8,7 @@ import pytest
 from priorshift.datasets.synthetic import synthetic_problem
 from priorshift.errors import InputError
 from priorshift.experiments.reproduce import regret as module
-from priorshift.experiments.reproduce.known_world import known_source, mixes, sampled_source
+from priorshift.experiments.reproduce.known_problem import known_source, mixes, sampled_source
 from priorshift.experiments.reproduce.regret import (
     LEARNERS,
     perform,

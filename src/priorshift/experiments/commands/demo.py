@@ -16,6 +16,8 @@ from priorshift.classifier import LabelShiftClassifier
 from priorshift.cli.arguments import one_name, whole_number
 from priorshift.datasets import digits_split
 from priorshift.errors import InputError
+from priorshift.experiments.description import kernels_of
+from priorshift.experiments.perform import prepare_kernels
 from priorshift.experiments.report.figures import (
     StreamPicture,
     need_matplotlib,
@@ -24,7 +26,6 @@ from priorshift.experiments.report.figures import (
 from priorshift.experiments.report.output import check_writable
 from priorshift.experiments.report.tables import text_table
 from priorshift.experiments.report.terminal import mix_plot, printable
-from priorshift.experiments.running.kernels import prepare_kernels
 from priorshift.learners import LEARNERS, as_learner
 from priorshift.simulation.shifts import Square
 from priorshift.simulation.streams import PoolWorld, Stream
@@ -128,17 +129,17 @@ def _hold_contest(name: str, rounds: int, seed: int) -> Contest:
     learner = as_learner(name, horizon=rounds, hint=_HINT)
     fix = LabelShiftClassifier(model, learner="fix").fit(X0, y0)
     clf = LabelShiftClassifier(model, learner=learner).fit(X0, y0)
-    prepare_kernels([clf.learner_])
+    prepare_kernels([kernels_of(name)], lambda text: print(f"priorshift: {text}", file=sys.stderr))
     priors = _class_mixes(len(clf.classes_), rounds, seed)
     pool = PoolWorld(split.X_pool, split.y_pool, len(clf.classes_))
     _introduce(name, rounds)
     began = time.perf_counter()
-    wrong, estimate = _walk(fix, clf, Stream(pool, priors, _BATCH_SIZE, seed))
+    wrong, estimate = _follow(fix, clf, Stream(pool, priors, _BATCH_SIZE, seed))
     errors = dict(zip(("FIX", name.upper(), "oracle"), wrong, strict=True))
     return Contest(errors, priors, estimate, time.perf_counter() - began)
 
 
-def _walk(
+def _follow(
     fix: LabelShiftClassifier, clf: LabelShiftClassifier, stream: Stream
 ) -> tuple[FloatArray, FloatArray]:
     """Return the errors of FIX, learner and oracle, and the learner's class mixes."""

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 from priorshift.cli.arguments import whole_number
 from priorshift.cli.messages import warn
 from priorshift.errors import InputError
-from priorshift.experiments.paper.declared import declared
+from priorshift.experiments.paper import declared
+from priorshift.experiments.progress import Progress, duration
 from priorshift.experiments.report import printable
 from priorshift.experiments.report.figures import need_matplotlib
 from priorshift.experiments.reproduce.plan import EXPERIMENTS
-from priorshift.experiments.running.progress import duration
-from priorshift.experiments.running.status import Status
 
 if TYPE_CHECKING:
     from priorshift.experiments.reproduce.whole import Outcome
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Run the paper's experiments again, with the clairvoyant and this library's own learners beside
 them, and write tables (text, Markdown, LaTeX, HTML, CSV), figures (SVG, PNG) and one report.html.
-Results are kept in DIR/results.db as soon as they are measured: a run that was stopped or killed
+Results are stored in DIR/results.db as soon as they are measured: a run that was stopped or killed
 goes on where it was, and more seeds or experiments add to it. The report shows what was asked for
 last.
 """
@@ -99,7 +98,7 @@ def run(options: argparse.Namespace) -> None:
     from priorshift.experiments.reproduce.whole import reproduce  # it imports everything there is
 
     out = _folder(options.out or _OUT + "-quick" * options.quick)
-    status = Status(quiet=options.quiet)
+    progress = Progress(quiet=options.quiet)
     began = time.monotonic()
     try:
         outcome = reproduce(
@@ -108,15 +107,12 @@ def run(options: argparse.Namespace) -> None:
             seeds=options.seeds or _seeds(options.quick),
             jobs=options.jobs,
             out=out,
-            tell=status.show,
+            progress=progress,
             width=shutil.get_terminal_size().columns if sys.stdout.isatty() else None,
         )
     except KeyboardInterrupt:
-        status.clear()
         print(f"priorshift: what was measured is in {out}; start again to go on", file=sys.stderr)
         raise
-    finally:
-        status.clear()
     warn(outcome.notes)  # data that were swapped are never passed over in silence
     if not options.quiet:
         _show(outcome, out, time.monotonic() - began)

@@ -7,7 +7,6 @@ import json
 import shutil
 import sys
 import warnings
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,19 @@ from priorshift.calibration import CALIBRATIONS
 from priorshift.cli.arguments import names, one_name, whole_number
 from priorshift.cli.messages import first_lines, warn
 from priorshift.errors import InputError
+from priorshift.experiments.planning import (
+    Row,
+    is_papers,
+    make_plan,
+    make_record,
+    row_label,
+    sketch_name,
+    summary,
+)
+from priorshift.experiments.progress import Progress
 from priorshift.experiments.report import Record, printable, results_table
 from priorshift.experiments.report.output import check_writable, write_whole
-from priorshift.experiments.running.jobs import Bench, Job, Measure
-from priorshift.experiments.running.kept import Kept
-from priorshift.experiments.running.kernels import prepare_kernels
-from priorshift.experiments.running.plan import is_papers, make_plan, make_record
-from priorshift.experiments.running.progress import Progress
-from priorshift.experiments.running.sketches import sketch_name
-from priorshift.experiments.running.workers import run_jobs
+from priorshift.experiments.runner import Done, Runner
 from priorshift.experiments.store import Store
 from priorshift.learners import LEARNERS
 from priorshift.learners.linear.hints import HINTS
@@ -58,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.set_defaults(command=run)
     _add_what(parser.add_argument_group("what to run"))
-    _add_world(parser.add_argument_group("the stream"))
+    _add_stream(parser.add_argument_group("the stream"))
     _add_how(parser.add_argument_group("how to run it"))
 
 
@@ -118,7 +121,7 @@ def _add_what(group: Any) -> None:
     )
 
 
-def _add_world(group: Any) -> None:
+def _add_stream(group: Any) -> None:
     group.add_argument(
         "--rounds", type=whole_number(), default=1000, metavar="T", help="length of a stream"
     )
@@ -184,16 +187,21 @@ def run(options: argparse.Namespace) -> None:
     store = None if options.store is None else _open_store(options)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        bench, jobs = make_plan(options)
+        prepared, rows = make_plan(options)
     planned = first_lines(caught)
+    progress = Progress(quiet=options.quiet, log=False)
     if not options.quiet:
         warn(planned)  # before the work: the user may want to stop it
-    found = _measure_all(options, bench, jobs, store)
+    runner = Runner(store, options.jobs, progress)
+    runs = [run for row in rows for run in row]
+    if store is not None:
+        ready = len(runner.ready(runs))
+        progress.say(f"priorshift: {ready} of {len(runs)} results found ready in {store.path}")
+    found = runner.results(runs, _Lines(rows, progress).tell, {prepared.data: prepared})
     if not options.quiet:
-        later = [text for row in found for one in row for text in one.warnings]
+        later = [text for record in found.values() for text in record["warnings"]]
         warn(text for text in later if text not in planned)
-    records = [make_record(options, job, row) for job, row in zip(jobs, found, strict=True)]
-    _write(options, records)
+    _write(options, [make_record(row, [found[run] for run in row]) for row in rows])
 
 
 def _open_store(options: argparse.Namespace) -> Store:
@@ -206,36 +214,21 @@ def _open_store(options: argparse.Namespace) -> Store:
     return Store(options.store)
 
 
-def _measure_all(
-    options: argparse.Namespace, bench: Bench, jobs: list[Job], store: Store | None
-) -> list[list[Measure]]:
-    """Take from the store what it has, and run the rest."""
-    kept = None if store is None else Kept(store, bench, jobs, options.preset)
-    ready = {} if kept is None else kept.ready(options.seeds)
-    if store is not None and not options.quiet:
-        total = len(jobs) * options.seeds
-        print(
-            f"priorshift: {len(ready)} of {total} results found ready in {store.path}",
-            file=sys.stderr,
-        )
-    counts = Counter(number for number, _ in ready)
-    waiting = [job.learner for n, job in enumerate(jobs) if counts[n] < options.seeds]
-    prepare_kernels(waiting, quiet=options.quiet)
-    progress = Progress(
-        [job.label for job in jobs],
-        options.rounds * options.seeds,
-        quiet=options.quiet,
-        ready=[options.rounds * counts[number] for number in range(len(jobs))],
-    )
-    return run_jobs(
-        bench,
-        jobs,
-        options.seeds,
-        processes=options.jobs,
-        progress=progress,
-        ready=ready,
-        keep=None if kept is None else kept.keep,
-    )
+class _Lines:
+    """Writes a line for each row, once all of its seeds are there."""
+
+    def __init__(self, rows: list[Row], progress: Progress) -> None:
+        self._rows: dict[Any, Row] = {run: row for row in rows for run in row}
+        self._found: dict[Any, dict[str, Any]] = {}
+        self._progress = progress
+
+    def tell(self, done: Done) -> None:
+        self._found[done.task] = done.record
+        row = self._rows[done.task]
+        if all(run in self._found for run in row):
+            text = summary(make_record(row, [self._found[run] for run in row]))
+            ready = ", found ready" if done.ready else ""
+            self._progress.say(f"{row_label(row)}: {text}{ready}")
 
 
 def _write(options: argparse.Namespace, records: list[Record]) -> None:

@@ -114,7 +114,7 @@ def _read_csv(
         if not names:
             names = [name.strip() for name in line]
             names = names if header else [str(i + 1) for i in range(len(line))]
-            kept = _kept(file, names, apart, drop)
+            chosen = _chosen(file, names, apart, drop)
             special = [names.index(name) for name in apart]
             if header:
                 continue
@@ -122,7 +122,7 @@ def _read_csv(
             raise InputError(
                 f"{file} line {lines.line_num}: has {len(line)} cells, the first line {len(names)}"
             )
-        rows.append(_numbers(file, lines.line_num, line, names, kept))
+        rows.append(_numbers(file, lines.line_num, line, names, chosen))
         for column, i in zip(cells, special, strict=True):
             column.append(line[i].strip())
             if not column[-1]:
@@ -133,10 +133,10 @@ def _read_csv(
     if not rows:
         raise FileFormatError(f"{file}: has no rows")
     columns = {name: _column(column) for name, column in zip(apart, cells, strict=True)}
-    return Table([names[i] for i in kept], np.stack(rows), columns)
+    return Table([names[i] for i in chosen], np.stack(rows), columns)
 
 
-def _kept(
+def _chosen(
     file: Path, names: Sequence[str], apart: Sequence[str], drop: Collection[str]
 ) -> list[int]:
     """Numbers of the columns that are features."""
@@ -147,22 +147,22 @@ def _kept(
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
         raise InputError(f"{file}: two columns are called {twice!r}; rename one")
-    kept = [i for i, name in enumerate(names) if name not in apart and name not in drop]
-    if not kept:
+    chosen = [i for i, name in enumerate(names) if name not in apart and name not in drop]
+    if not chosen:
         raise InputError(f"{file}: no column is left for the features")
-    return kept
+    return chosen
 
 
 def _numbers(
-    file: Path, number: int, line: Sequence[str], names: Sequence[str], kept: Sequence[int]
+    file: Path, number: int, line: Sequence[str], names: Sequence[str], chosen: Sequence[int]
 ) -> FloatArray:
     try:
-        row = np.array([float(line[i]) for i in kept])
+        row = np.array([float(line[i]) for i in chosen])
     except ValueError:
         row = np.array([np.nan])
     if np.isfinite(row).all():
         return row
-    for i in kept:
+    for i in chosen:
         text = line[i].strip()
         _check_cell(f"{file} line {number}, column {names[i]!r}", text)
     return row
@@ -204,12 +204,12 @@ def _read_parquet(file: Path, apart: Sequence[str], drop: Collection[str]) -> Ta
         reason = (str(error).splitlines() or [""])[0]
         raise FileFormatError(f"{file}: cannot be read as Parquet ({reason})") from error
     names = list(frame.columns)
-    kept = _kept(file, names, apart, drop)
+    chosen = _chosen(file, names, apart, drop)
     if not len(frame):
         raise FileFormatError(f"{file}: has no rows")
-    columns = [_features(file, frame[names[i]]) for i in kept]
+    columns = [_features(file, frame[names[i]]) for i in chosen]
     special = {name: _special(file, frame[name]) for name in apart}
-    return Table([names[i] for i in kept], np.column_stack(columns), special)
+    return Table([names[i] for i in chosen], np.column_stack(columns), special)
 
 
 def _features(file: Path, series: Any) -> FloatArray:

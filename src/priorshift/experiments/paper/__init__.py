@@ -8,6 +8,7 @@ from priorshift.experiments.paper.tables import (
     TABLE_4,
     Cell,
     benchmark_cell,
+    declared,
     paper_error,
 )
 
@@ -19,5 +20,6 @@ __all__ = [
     "TABLE_4",
     "Cell",
     "benchmark_cell",
+    "declared",
     "paper_error",
 ]

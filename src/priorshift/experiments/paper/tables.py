@@ -6,9 +6,28 @@ NeurIPS 2022. Every number is a mean and a standard deviation over five runs of 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
 
-from priorshift.experiments.paper.declared import declared
+
+@cache
+def declared() -> dict[str, Any]:
+    """Read ``experiments.toml``, which declares the paper's experiments and has its numbers.
+
+    Examples
+    --------
+    >>> declared()["sizes"]["rounds"]
+    10000
+    """
+    text = (
+        files("priorshift.experiments.paper")
+        .joinpath("experiments.toml")
+        .read_text(encoding="utf-8")
+    )
+    return tomllib.loads(text)
+
 
 PAPER_ROUNDS: int = declared()["sizes"]["rounds"]
 """T, the rounds of a run behind every number."""

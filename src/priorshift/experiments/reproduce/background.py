@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from priorshift import __version__
-from priorshift.experiments.store import code_digest, package_versions
+from priorshift.experiments.cache import code_digest, package_versions
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from priorshift.experiments.description import BUNDLED
 from priorshift.experiments.reproduce.plan import Experiment
-from priorshift.experiments.reproduce.worlds import BUNDLED
 
 ALWAYS = (
     "Synthetic data: the second class mix has everything on the last class. The paper's text says "
@@ -64,7 +64,7 @@ def differences(experiments: Sequence[Experiment], quick: bool, notes: Sequence[
     True
     """
     runs = [run for one in experiments for some in one.runs.values() for run in some]
-    real = any(run.world.data not in BUNDLED for run in runs)
+    real = any(run.data.dataset not in BUNDLED for run in runs)
     sketched = any(run.sketch is not None for run in runs)
     return [
         *([QUICK] if quick else []),

@@ -23,7 +23,6 @@ from priorshift.experiments.report.drawings import (
     paper_shifts,
 )
 from priorshift.experiments.report.tables import learner_label
-from priorshift.experiments.reproduce import worlds
 from priorshift.experiments.reproduce.claim import Claim
 from priorshift.experiments.reproduce.names import paper_name
 from priorshift.experiments.reproduce.parts import Drawing, Part, Results, by_seed
@@ -110,13 +109,13 @@ def shl(experiment: Experiment, results: Results) -> Part:
     }
     errors = {_name(run): _mean_std(some, results)[0] for run, some in courses.items()}
     first = next(iter(courses))
-    rounds = min(first.rounds, _rounds(first))
+    rounds = results[first]["rounds"]
     drifts = [(run, some) for run, some in groups.items() if "weights" in run.track]
     figure = draw_shl(ShlData(RunningData(curves, rounds), _final_weights(drifts, results)))
     claims = _shl_claims(errors, drifts, results)
     listed = ", ".join(f"{name} {error:.2f}" for name, error in errors.items())
     caption = (
-        f"Above: average error so far on the labels of {first.world.data} in their order, "
+        f"Above: average error so far on the labels of {first.data.dataset} in their order, "
         f"{rounds:,} rounds of {first.batch_size}. Below: ATLAS-ADA's weights in the last round "
         "for samplings of the same labels at different frequencies (at most "
         f"{drifts[0][0].rounds:,} rounds of {drifts[0][0].batch_size})."
@@ -200,7 +199,7 @@ def skyline(experiment: Experiment, results: Results) -> Part:
     )
     run = whole[every[0]][0]
     caption = (
-        f"Labels of {run.world.data} sampled at different frequencies, at most {run.rounds:,} "
+        f"Labels of {run.data.dataset} sampled at different frequencies, at most {run.rounds:,} "
         f"rounds of {run.batch_size}: average error of base learners with one step size each, and "
         "of ATLAS-ADA (hint OKM), which has them all."
     )
@@ -225,10 +224,6 @@ def shifts(experiment: Experiment, results: Results) -> Part:
 
 def _name(run: StreamRun) -> str:
     return learner_label(run.learner, run.hint)
-
-
-def _rounds(run: StreamRun) -> int:
-    return len(worlds.stream(run))
 
 
 def _drift(runs: Sequence[StreamRun], results: Results) -> float:

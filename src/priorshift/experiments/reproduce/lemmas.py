@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from priorshift.datasets.synthetic import SyntheticProblem, synthetic_problem
-from priorshift.experiments.reproduce.known_world import gaussian_risks, known_source, mixes
+from priorshift.experiments.reproduce.known_problem import gaussian_risks, known_source, mixes
 from priorshift.priors import BBSE
 from priorshift.risk import class_risks
 from priorshift.simulation.streams import Stream

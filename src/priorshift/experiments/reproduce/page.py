@@ -83,14 +83,14 @@ def _blocks(part: Part) -> list[Block]:
 
 
 def _settings(experiments: Sequence[Experiment], background: Background) -> list[Block]:
-    worlds = {run.world for one in experiments for some in one.runs.values() for run in some}
+    data = {run.data for one in experiments for some in one.runs.values() for run in some}
     about = [
-        f"{world.name}: {world.data}"
-        + (f", at most {world.rows:,} offline rows" if world.rows else "")
-        + (f", {world.network} hidden units" if world.network else "")
-        + (f", {world.components} principal components" if world.components else "")
-        + (f", in the order '{world.order}'" if world.order else "")
-        for world in sorted(worlds, key=lambda world: world.name)
+        f"{one.name}: {one.dataset}"
+        + (f", at most {one.rows:,} offline rows" if one.rows else "")
+        + (f", {one.network} hidden units" if one.network else "")
+        + (f", {one.components} principal components" if one.components else "")
+        + (f", in the order '{one.order}'" if one.order else "")
+        for one in sorted(data, key=lambda one: one.name)
     ]
     words = [
         "Streams, learners, shifts and batch sizes of every experiment are in "

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from priorshift.datasets.offline import PAPER_CONSTANTS
 from priorshift.errors import InputError
-from priorshift.experiments.paper.declared import declared
+from priorshift.experiments.description import Data
+from priorshift.experiments.description import StreamRun as StreamRun
+from priorshift.experiments.paper import declared
 from priorshift.learners import LEARNERS, as_learner
 
 EXPERIMENTS = (
@@ -27,74 +30,6 @@ _SMALL = " (small)"
 
 
 @dataclass(frozen=True)
-class World:
-    """Where a run takes place: a data set, how much of it, and in which order it comes.
-
-    ``rows`` are offline rows; features are ``components`` principal components, or the ``network``
-    units of a hidden layer trained on rows of its own. ``order`` is "shl", SHL's labels as they
-    came, or "sorted", a pool's labels class by class; None: a shift says how the mix moves.
-    ``problem`` names the paper's constants for it.
-
-    Examples
-    --------
-    >>> World("mnist", "mnist", rows=6_000, network=32).network
-    32
-    """
-
-    name: str
-    data: str
-    rows: int | None = None
-    components: int | None = None
-    network: int | None = None
-    order: str | None = None
-    problem: str | None = None
-
-
-@dataclass(frozen=True)
-class StreamRun:
-    """One learner through one stream.
-
-    ``step`` runs the step size of that number in the learner's pool alone; ``every`` keeps each
-    such label of a recorded order, and ``near`` labels on either side of a round stand for its
-    class mix. ``track`` asks for "curve" or "weights" beside the error.
-
-    Examples
-    --------
-    >>> world = World("synthetic", "synthetic")
-    >>> StreamRun(world, "atlas", "predict-first", 100, 50, 0, shift="squ").label
-    'synthetic squ N=100 atlas'
-    """
-
-    world: World
-    learner: str
-    protocol: str
-    batch_size: int
-    rounds: int
-    seed: int
-    shift: str | None = None
-    hint: str | None = None
-    period: int | None = None
-    sketch: str | None = None
-    step: int | None = None
-    every: int | None = None
-    near: int | None = None
-    meta_rate: str | None = None
-    track: tuple[str, ...] = ()
-
-    @property
-    def label(self) -> str:
-        """Short name for progress and errors."""
-        parts = (self.world.name, self.shift, f"N={self.batch_size}", self.learner, self.hint)
-        return " ".join(filter(None, parts))
-
-    def settings(self) -> dict[str, Any]:
-        """Everything that its result depends on but the data and the code, for JSON."""
-        found = asdict(self)
-        del found["world"]["name"]
-        return {"run": "stream", **found, "track": list(self.track)}
-
-
-@dataclass(frozen=True)
 class Experiment:
     """A table or a figure: its title, and the runs behind it by their role.
 
@@ -104,7 +39,7 @@ class Experiment:
     --------
     >>> table = plan("table1", quick=True, seeds=1)
     >>> table.runs["cell"][0].label
-    'synthetic lin N=100 fix'
+    'synthetic lin N=100 fix, seed 0'
     """
 
     name: str
@@ -138,11 +73,11 @@ def plan(name: str, *, quick: bool, seeds: int) -> Experiment:
 
 
 def _made_quick(block: Mapping[str, Any]) -> dict[str, Any]:
-    """The same block, smaller: other worlds, one batch size, few values of a sweep."""
+    """The same block, smaller: other data, one batch size, few values of a sweep."""
     quick = declared()["quick"]
     found = dict(block)
-    worlds = found["world"] if isinstance(found["world"], list) else [found["world"]]
-    found["world"] = list(dict.fromkeys(quick["worlds"].get(name, name) for name in worlds))
+    names = found["data"] if isinstance(found["data"], list) else [found["data"]]
+    found["data"] = list(dict.fromkeys(quick["data"].get(name, name) for name in names))
     sizes = found["batch_size"]
     if isinstance(sizes, list):
         found["batch_size"] = [size for size in sizes if size in quick["batch_sizes"]]
@@ -171,13 +106,16 @@ def _run(fields: dict[str, Any], seed: int, quick: bool) -> StreamRun:
     sizes = declared()["quick" if quick else "sizes"]
     rounds = own.get("rounds", sizes["rounds"])
     own["rounds"] = min(rounds, sizes["rounds"]) if quick else rounds
-    own["world"] = _world(own["world"])
+    data = own["data"] = _data(own["data"])
     own.setdefault("protocol", as_learner(learner).protocol)
+    problem = "synthetic" if data.dataset == "synthetic" else data.problem
+    if problem is not None and learner != "rogd":  # whose G is that of the reweighting vector
+        own["gradient_bound"] = PAPER_CONSTANTS[problem].gradient_bound
     return StreamRun(**own, seed=seed)
 
 
-def _world(name: str) -> World:
-    worlds = declared()["worlds"]
-    if name not in worlds:
-        raise InputError(f"experiments.toml has no [worlds.{name}]")
-    return World(name, **worlds[name])
+def _data(name: str) -> Data:
+    known = declared()["data"]
+    if name not in known:
+        raise InputError(f"experiments.toml has no [data.{name}]")
+    return Data(name, **known[name])

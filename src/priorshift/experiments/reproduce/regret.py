@@ -6,7 +6,10 @@ one, ``summarise`` fits the exponents and says which of the claims hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +17,8 @@ from scipy.optimize import minimize_scalar
 
 from priorshift.datasets.synthetic import SyntheticProblem, synthetic_problem
 from priorshift.errors import InputError
-from priorshift.experiments.reproduce.known_world import (
+from priorshift.experiments.reproduce import known_problem
+from priorshift.experiments.reproduce.known_problem import (
     clairvoyant_risks,
     gaussian_risks,
     known_source,
@@ -30,7 +34,8 @@ from priorshift.simulation.theory import atlas_ada_bound, atlas_bound, uogd_boun
 from priorshift.source import Source
 from priorshift.typing import Float32Array, FloatArray
 
-__all__ = ["LEARNERS", "fit_exponent", "perform", "regret_tasks", "run_regret", "summarise"]
+__all__ = ["LEARNERS", "RegretRun", "fit_exponent", "perform", "regret_tasks", "run_regret"]
+__all__ += ["summarise"]
 
 Progress = Callable[[int], None]
 
@@ -47,6 +52,9 @@ _LARGE_BATCH = 100
 _POOL_NODES = 8
 _ROUNDS = (250, 500, 1000, 2000, 4000, 8000, 16_000)
 _PAPER_ROUNDS = 10_000
+# Milliseconds that a round may take, seconds that a lemma may take, seconds before the first round.
+_GUESSES = {"uogd": 0.05, "atlas": 0.12, "atlas-ada": 1.5}
+_LEMMA, _START = 0.3, 0.1
 
 
 def run_regret(
@@ -130,13 +138,13 @@ def _run_once(
     """The same of one stream."""
     rounds, drift = len(stream), total_variation(stream.priors)
     agent = _learner(name, source, rounds, drift)
-    walked = _follow(agent, source, stream, progress)
+    found = _follow(agent, source, stream, progress)
     best = float(clairvoyant_risks(alphas).sum())
     fixed = float(clairvoyant_risks([alphas.mean()])[0]) * rounds
-    total = float(walked.risks.sum())
+    total = float(found.risks.sum())
     reusability = None
     if isinstance(agent, AtlasAda):
-        reusability = source.n_classes * source.gradient_bound**2 * walked.gaps
+        reusability = source.n_classes * source.gradient_bound**2 * found.gaps
     return {
         "dynamic": total - best,
         "static": total - fixed,
@@ -146,7 +154,7 @@ def _run_once(
         "bound": _bound(agent, source, rounds, drift, reusability),
         "step": agent.step if isinstance(agent, UOGD) else None,
         "reusability": reusability,
-        "pool": _pool(agent, source, walked) if isinstance(agent, ATLAS) else None,
+        "pool": _pool(agent, source, found) if isinstance(agent, ATLAS) else None,
     }
 
 
@@ -223,7 +231,7 @@ def _bound(
     return atlas_ada_bound(source, rounds, drift, reusability or 0.0, number)
 
 
-class _Walked(NamedTuple):
+class _Followed(NamedTuple):
     """Risks (T,) of the learner, cumulative risks (N,) of its base learners, hint gaps, state."""
 
     risks: FloatArray
@@ -232,7 +240,7 @@ class _Walked(NamedTuple):
     state: Any
 
 
-def _follow(agent: Any, source: Source, stream: Stream, progress: Progress | None) -> _Walked:
+def _follow(agent: Any, source: Source, stream: Stream, progress: Progress | None) -> _Followed:
     """Play all rounds, predict first, and integrate the true risks of the models on the way."""
     world = synthetic_problem().world
     state = agent.start(source)
@@ -250,7 +258,7 @@ def _follow(agent: Any, source: Source, stream: Stream, progress: Progress | Non
             pool += np.einsum("tnk,tk->n", by_class, chunk.priors)
         if progress is not None:
             progress(chunk.first + chunk.rounds)
-    return _Walked(risks, pool, gaps, state)
+    return _Followed(risks, pool, gaps, state)
 
 
 def _play(
@@ -273,12 +281,12 @@ def _play(
     return state, models, bases, gaps
 
 
-def _pool(agent: ATLAS, source: Source, walked: _Walked) -> dict[str, Any]:
+def _pool(agent: ATLAS, source: Source, found: _Followed) -> dict[str, Any]:
     return {
-        "steps": walked.state.steps,
-        "cumulative_risks": walked.pool,
-        "ratio": float(walked.risks.sum() / walked.pool.min()),
-        "final_weights": agent.weights(source, walked.state),
+        "steps": found.state.steps,
+        "cumulative_risks": found.pool,
+        "ratio": float(found.risks.sum() / found.pool.min()),
+        "final_weights": agent.weights(source, found.state),
     }
 
 
@@ -373,3 +381,76 @@ def perform(settings: dict[str, Any], progress: Progress | None = None) -> dict[
     if kind == "lemma2":
         return lemma2(**rest)
     raise InputError(f"unknown kind of task {kind!r}: known are 'regret', 'lemma1', 'lemma2'")
+
+
+@dataclass(frozen=True)
+class RegretRun:
+    """A measurement of regret, or of a lemma, for the runner; its settings as JSON text.
+
+    Examples
+    --------
+    >>> run = RegretRun.of({"kind": "lemma1", "seed": 0})
+    >>> run.settings()["seed"], run.label
+    (0, 'regret: kind lemma1, seed 0')
+    """
+
+    text: str
+
+    @classmethod
+    def of(cls, settings: dict[str, Any]) -> RegretRun:
+        """Make it from settings that ``perform`` understands."""
+        return cls(json.dumps(settings, sort_keys=True))
+
+    @property
+    def label(self) -> str:
+        """Short name for progress and errors."""
+        return "regret: " + ", ".join(f"{name} {value}" for name, value in self.settings().items())
+
+    @property
+    def alike(self) -> str:
+        """The same measurement with other seeds."""
+        return str({name: value for name, value in self.settings().items() if name != "seed"})
+
+    @property
+    def group(self) -> str:
+        """All of them share the known problem."""
+        return "regret"
+
+    @property
+    def kernels(self) -> str:
+        """Compiled kernels that the learner calls."""
+        return "implicit" if "atlas-ada" in self._learner else "explicit"
+
+    @property
+    def total_rounds(self) -> int:
+        """Rounds of all streams."""
+        found = self.settings()
+        return int(found.get("rounds", 0) * found.get("repeats", 1))
+
+    @property
+    def _learner(self) -> str:
+        return str(self.settings().get("learner", ""))
+
+    def settings(self) -> dict[str, Any]:
+        """What it was made from."""
+        return dict(json.loads(self.text))
+
+    def guess(self, prepared: Any = None) -> float:
+        """Seconds that it may take."""
+        known = [name for name in _GUESSES if self._learner.startswith(name)]
+        if not known:
+            return _LEMMA
+        return _START + 1e-3 * _GUESSES[max(known, key=len)] * self.total_rounds
+
+    def prepare(self, tasks: Sequence[RegretRun]) -> known_problem.KnownProblem:
+        """Make the known problem and its clairvoyant."""
+        return known_problem.known_problem()
+
+    def perform(
+        self, prepared: known_problem.KnownProblem, progress: Progress | None = None
+    ) -> dict[str, Any]:
+        """Measure."""
+        known_problem.adopt(prepared)
+        began = time.perf_counter()
+        found = perform(self.settings(), progress)
+        return {**found, "seconds": time.perf_counter() - began}

@@ -18,9 +18,8 @@ from priorshift.experiments.report.drawings import (
 from priorshift.experiments.reproduce.claim import Claim
 from priorshift.experiments.reproduce.parts import Drawing, Part
 from priorshift.experiments.reproduce.plan import Experiment
-from priorshift.experiments.reproduce.regret import regret_tasks
+from priorshift.experiments.reproduce.regret import RegretRun, regret_tasks
 from priorshift.experiments.reproduce.regret_summary import RATES, REGIMES, summarise
-from priorshift.experiments.reproduce.tasks import RegretTask
 
 _LEARNERS = {
     "atlas-theory": "ATLAS (theory)",
@@ -38,7 +37,7 @@ _DRAWN_BATCH = 10
 _NAMED = {"constant": "$T^{2/3}$", "sqrt": "$T^{5/6}$"}
 
 
-def tasks(*, quick: bool, seeds: int) -> list[RegretTask]:
+def tasks(*, quick: bool, seeds: int) -> list[RegretRun]:
     """List the measurements.
 
     Examples
@@ -46,12 +45,12 @@ def tasks(*, quick: bool, seeds: int) -> list[RegretTask]:
     >>> len(tasks(quick=True, seeds=1)) > 10
     True
     """
-    return [RegretTask.of(settings) for settings in regret_tasks(quick, seeds)]
+    return [RegretRun.of(settings) for settings in regret_tasks(quick, seeds)]
 
 
-def regret(experiment: Experiment, found: Mapping[RegretTask, Mapping[str, Any]]) -> Part:
+def regret(experiment: Experiment, found: Mapping[RegretRun, Mapping[str, Any]]) -> Part:
     """Sum up and draw."""
-    results = [(task.own_settings(), dict(result)) for task, result in found.items()]
+    results = [(task.settings(), dict(result)) for task, result in found.items()]
     summary = summarise(results)
     claims = [Claim(**claim) for claim in summary["claims"]]
     drawings = [_regret_drawing(summary["series"])]

@@ -98,7 +98,7 @@ def benchmark(experiment: Experiment, results: Results) -> Part:
     printed = TABLE_3 if number == 3 else TABLE_4
     cells: dict[tuple[str, str, str], Entry] = {}
     for run, some in by_seed(experiment.runs["cell"]).items():
-        place, shift = run.world.name, str(run.shift)
+        place, shift = run.data.name, str(run.shift)
         published = printed.get(place, {}).get(shift, {}).get(run.learner)
         cells[place, shift, run.learner] = _entry(some, results, published)
         cells.setdefault((place, shift, _ORACLE), _oracle(some, results))
@@ -166,7 +166,7 @@ def _sketch_words(experiment: Experiment, results: Results) -> list[str]:
         exact = statistics.fmean(results[one]["error"] for one in some)
         other = statistics.fmean(results[one]["error"] for one in twins)
         words.append(
-            f"What the sketch changes: {learner_label(run.learner, run.hint)}, {run.world.name}, "
+            f"What the sketch changes: {learner_label(run.learner, run.hint)}, {run.data.name}, "
             f"{run.shift}, {run.batch_size} rows a round, {len(some)} seed{'s' * (len(some) > 1)}: "
             f"{exact:.2f} % with the exact risk, {other:.2f} % with {twins[0].sketch} "
             f"({signed(other - exact)})."
@@ -175,4 +175,4 @@ def _sketch_words(experiment: Experiment, results: Results) -> list[str]:
 
 
 def _place(run: StreamRun) -> tuple[object, ...]:
-    return (run.world, run.shift, run.learner, run.hint, run.batch_size, run.protocol)
+    return (run.data, run.shift, run.learner, run.hint, run.batch_size, run.protocol)

@@ -9,19 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from priorshift.experiments.report.grid_formats import to_text
+from priorshift.experiments.description import StreamRun, Task
+from priorshift.experiments.progress import Progress, Status
+from priorshift.experiments.report.drawings.save import save_drawing
+from priorshift.experiments.report.grid_formats import GRID_FORMATS, to_text
+from priorshift.experiments.report.output import write_whole
 from priorshift.experiments.reproduce import figure_parts, regret_part, table_parts
 from priorshift.experiments.reproduce.background import Background
 from priorshift.experiments.reproduce.claim_formats import claims_text
-from priorshift.experiments.reproduce.files import write_parts
-from priorshift.experiments.reproduce.kept import Times
 from priorshift.experiments.reproduce.markdown import write_markdown
 from priorshift.experiments.reproduce.page import write_report
 from priorshift.experiments.reproduce.parts import Part, Results
 from priorshift.experiments.reproduce.plan import EXPERIMENTS, Experiment, plan
-from priorshift.experiments.reproduce.runner import Runner, Standing
-from priorshift.experiments.reproduce.tasks import RegretTask, StreamTask, Task
-from priorshift.experiments.reproduce.worlds import is_here
+from priorshift.experiments.reproduce.regret import RegretRun
+from priorshift.experiments.runner import Runner
 from priorshift.experiments.store import Store
 
 _PAGE = 100  # columns where there is no terminal
@@ -62,7 +63,7 @@ def reproduce(
     seeds: int,
     jobs: int,
     out: Path,
-    tell: Callable[[Standing], None] | None = None,
+    progress: Progress | None = None,
     width: int | None = None,
 ) -> Outcome:
     """Run experiments, and write their tables, figures and report into a folder.
@@ -79,8 +80,8 @@ def reproduce(
         Worker processes, 0 for one on each core.
     out : Path
         The folder. ``results.db`` in it holds every result, and is added to.
-    tell : callable, optional
-        Called with a ``Standing`` now and then.
+    progress : Progress, optional
+        Shows how far it has come.
     width : int, optional
         Columns of the terminal that the texts are for.
 
@@ -94,26 +95,17 @@ def reproduce(
     """
     began = time.monotonic()
     experiments, notes = _with_data([plan(name, quick=quick, seeds=seeds) for name in names], seeds)
-    work: dict[Task, str] = {
-        StreamTask(run): experiment.name
-        for experiment in experiments
-        for some in experiment.runs.values()
-        for run in some
-    }
-    measured = regret_part.tasks(quick=quick, seeds=seeds) if "regret" in names else []
-    work.update(dict.fromkeys(measured, "regret"))
-    times = Times(out / "times.jsonl")
-    runner = Runner(
-        Store(out / "results.db"),
-        jobs,
-        tell,
-        lambda task, seconds: times.add(work[task], task.label, seconds),
-    )
+    work: list[Task] = [run for one in experiments for some in one.runs.values() for run in some]
+    if "regret" in names:
+        work += regret_part.tasks(quick=quick, seeds=seeds)
+    store = Store(out / "results.db")
+    runner = Runner(store, jobs, progress)
     results = runner.results(work)
-    if tell is not None:
-        tell(Standing(0, len(work), len(work), 0.0, "drawing tables and figures"))
-    streams: Results = {t.run: r for t, r in results.items() if isinstance(t, StreamTask)}
-    regrets = {t: r for t, r in results.items() if isinstance(t, RegretTask)}
+    if progress is not None:
+        count = len(results)
+        progress.show(lambda: Status(0, count, count, 0.0, "drawing tables and figures"))
+    streams: Results = {t: r for t, r in results.items() if isinstance(t, StreamRun)}
+    regrets = {t: r for t, r in results.items() if isinstance(t, RegretRun)}
     parts = [
         regret_part.regret(experiment, regrets)
         if experiment.name == "regret"
@@ -133,7 +125,7 @@ def reproduce(
         seeds=seeds,
         jobs=runner.jobs,
         seconds=time.monotonic() - began,
-        work=times.total(),
+        work=sum(record["seconds"] for _, record in store),
         notes=notes,
     )
     files.append(write_markdown(parts, experiments, background, out))
@@ -152,14 +144,14 @@ def _with_data(experiments: Sequence[Experiment], seeds: int) -> tuple[list[Expe
     found, notes = [], []
     for experiment in experiments:
         runs = {
-            role: tuple(run for run in some if is_here(run.world))
+            role: tuple(run for run in some if run.data.is_here)
             for role, some in experiment.runs.items()
         }
         lost = {
-            run.world.data
+            run.data.dataset
             for some in experiment.runs.values()
             for run in some
-            if not is_here(run.world)
+            if not run.data.is_here
         }
         if lost:
             notes.append(f"{experiment.name}: left out for want of data: {', '.join(sorted(lost))}")
@@ -180,3 +172,29 @@ def _texts(part: Part, width: int | None) -> list[str]:
     if part.claims:
         texts.append(f"{part.title}:\n{claims_text(part.claims, width or _PAGE)}")
     return texts
+
+
+def write_parts(parts: Sequence[Part], out: Path) -> list[Path]:
+    """Write every table in every format and every drawing as SVG and PNG.
+
+    Examples
+    --------
+    >>> write_parts([Part("table1", "Table 1")], Path("."))
+    []
+    """
+    written: list[Path] = []
+    for part in parts:
+        for stem, grid in part.grids.items():
+            folder = _made(out / "tables")
+            for ending, write in GRID_FORMATS.items():
+                path = folder / f"{stem}.{ending}"
+                write_whole(path, write(grid).rstrip("\n") + "\n")
+                written.append(path)
+        for drawing in part.drawings:
+            written += save_drawing(drawing.figure, _made(out / "figures") / drawing.stem)
+    return written
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    return folder

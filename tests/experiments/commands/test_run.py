@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 from priorshift.cli.main import build_parser
-from priorshift.experiments.running.plan import is_papers, make_plan
-from priorshift.experiments.running.sketches import SKETCHES
-from priorshift.risk import Blocks
+from priorshift.experiments.perform import make_learner
+from priorshift.experiments.planning import is_papers, make_plan, row_label
+from priorshift.risk import SKETCHES, as_sketch
+from priorshift.simulation.shifts import shift_by_name
 
 SHORT = ("run", "--rounds", 40, "--batch-size", 20, "--seeds", 2)
 KEYS = {
@@ -95,8 +96,9 @@ def test_hints_are_records_of_their_own_and_protocol_reaches_the_learner(call):
     options = build_parser().parse_args(
         ["run", "--learner", "atlas-ada", "--protocol", "predict-first", "--hint", "win"]
     )
-    _, jobs = make_plan(options)
-    assert {(job.learner.order, job.protocol, job.learner.hint.name) for job in jobs} == {
+    _, rows = make_plan(options)
+    made = [(make_learner(row[0]), row[0].protocol) for row in rows]
+    assert {(learner.order, protocol, learner.hint.name) for learner, protocol in made} == {
         ("predict-first", "predict-first", "win")
     }
 
@@ -104,17 +106,21 @@ def test_hints_are_records_of_their_own_and_protocol_reaches_the_learner(call):
 def test_settings_reach_the_learners_and_shifts():
     words = "run --learner ftfwh,atlas-ada --hint peri --shift lin,squ,ber --rounds 77 --window 7"
     words += " --period 10 --probability 0.5 --preset theory --mu2 0.2,0.3,0.5 --mu1 1 --loss hinge"
-    bench, jobs = make_plan(build_parser().parse_args(words.split()))
-    by_label = {job.label: job for job in jobs}
-    assert by_label["squ ftfwh"].learner.window == 7
-    assert by_label["squ atlas-ada peri"].learner.horizon == 77
-    assert by_label["squ atlas-ada peri"].learner.preset == "theory"
-    assert by_label["squ atlas-ada peri"].learner.hint.period == 10
-    assert by_label["squ ftfwh"].shift.period == 10
-    assert by_label["ber ftfwh"].shift.probability == 0.5
-    assert bench.mu1.tolist() == [0, 1, 0]
-    assert bench.mu2.tolist() == [0.2, 0.3, 0.5]
-    assert bench.source.loss.name == "hinge"
+    prepared, rows = make_plan(build_parser().parse_args(words.split()))
+    runs = {row_label(row): row[0] for row in rows}
+    learners = {label: make_learner(run) for label, run in runs.items()}
+    assert learners["squ ftfwh"].window == 7
+    assert learners["squ atlas-ada peri"].horizon == 77
+    assert learners["squ atlas-ada peri"].preset == "theory"
+    assert learners["squ atlas-ada peri"].hint.period == 10
+    assert runs["squ ftfwh"].shift_settings == (("period", 10),)
+    assert runs["ber ftfwh"].shift_settings == (("probability", 0.5),)
+    assert runs["lin ftfwh"].shift_settings == ()
+    assert {(run.mu1, run.mu2) for run in runs.values()} == {((0, 1, 0), (0.2, 0.3, 0.5))}
+    assert prepared.source(runs["squ ftfwh"]).loss.name == "hinge"
+    shift = shift_by_name("squ", period=10)
+    expected = shift.priors([0, 1, 0], [0.2, 0.3, 0.5], 77, np.random.default_rng(0))
+    np.testing.assert_array_equal(prepared.stream(runs["squ ftfwh"]).priors, expected)
 
 
 def test_two_processes_give_the_bits_of_one(call):
@@ -135,13 +141,13 @@ def test_features_from_a_file(call, feature_file):
 def test_a_class_by_label_or_index(feature_file):
     for text, mix in (("cat", [0, 0, 1]), ("1", [0, 1, 0]), ("0.5,0,0.5", [0.5, 0, 0.5])):
         words = ["run", "--data", str(feature_file), "--mu2", text]
-        bench, _ = make_plan(build_parser().parse_args(words))
-        assert bench.mu2.tolist() == mix
+        _, rows = make_plan(build_parser().parse_args(words))
+        assert list(rows[0][0].mu2) == mix
 
 
 def test_a_label_goes_before_an_index(probability_file):
     options = build_parser().parse_args(["run", "--data", str(probability_file), "--mu2", "7"])
-    assert make_plan(options)[0].mu2.tolist() == [0, 1]
+    assert make_plan(options)[1][0][0].mu2 == (0, 1)
 
 
 def test_probabilities_from_a_file(call, probability_file):
@@ -205,9 +211,10 @@ def test_progress_is_a_line_a_job_on_standard_error_and_quiet_silences_it(call):
 def test_a_sketch_reaches_the_learners_that_read_the_offline_set(call):
     words = (*SHORT, "--learner", "fth,rogd,uogd,atlas", "--shift", "squ")
     options = build_parser().parse_args([*map(str, words), "--sketch", "blocks:300"])
-    _, jobs = make_plan(options)
-    sketches = [getattr(job.learner, "sketch", None) for job in jobs]
-    assert sketches == [None, None, Blocks(300), Blocks(300)]
+    _, rows = make_plan(options)
+    sketches = [make_learner(row[0]).sketch for row in rows]
+    assert sketches == [None, None, "blocks:300", "blocks:300"]
+    assert as_sketch(sketches[-1]).size == 300
     answer = call(*words, "--sketch", "blocks:0300", "--json", "-")
     assert [record["sketch"] for record in answer.records] == [
         None,

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from priorshift.datasets.synthetic import synthetic_problem
-from priorshift.experiments.reproduce.known_world import (
+from priorshift.experiments.reproduce.known_problem import (
     clairvoyant_risks,
     gaussian_confusion,
     gaussian_risks,
@@ -65,7 +65,7 @@ def test_few_nodes_are_enough(world, models):
 
 def test_blocks_do_not_change_the_risks(world, models, monkeypatch):
     whole = gaussian_risks(world, models)
-    monkeypatch.setattr("priorshift.experiments.reproduce.known_world._BLOCK", 1)
+    monkeypatch.setattr("priorshift.experiments.reproduce.known_problem._BLOCK", 1)
     np.testing.assert_allclose(gaussian_risks(world, models), whole, rtol=1e-13)
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from priorshift.errors import FileFormatError, InputError
-from priorshift.experiments.store.identity import canonical
 
 _APPLICATION = 0x70724953  # how SQLite files say whose they are; "prIS"
 _FORMAT = 1
@@ -169,6 +168,17 @@ def _prepare(base: sqlite3.Connection) -> None:
     found = base.execute("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":
         raise sqlite3.DatabaseError(found)
+
+
+def canonical(value: Any) -> str:
+    """Write JSON so that equal values are equal texts.
+
+    Examples
+    --------
+    >>> canonical({"b": 1, "a": 0.1})
+    '{"a":0.1,"b":1}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _hash(text: str) -> str:

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from priorshift.cli.main import build_parser
-from priorshift.experiments.running import kept, workers
-from priorshift.experiments.running.kept import settings_of
-from priorshift.experiments.running.plan import make_plan
-from priorshift.experiments.store import Store
-from priorshift.experiments.store.identity import canonical
+from priorshift.experiments import cache, perform
+from priorshift.experiments.cache import key_of
+from priorshift.experiments.planning import make_plan
+from priorshift.experiments.store import Store, canonical
 from priorshift.risk.compiled import available
 
 SHORT = ("run", "--rounds", 40, "--batch-size", 20, "--seeds", 2, "--shift", "lin,ber")
@@ -31,7 +30,7 @@ def test_a_second_run_measures_nothing_and_says_the_same(call, tmp_path, monkeyp
     words = (*SHORT, "--learner", "fth,uogd", "--store", tmp_path / "a.db")
     first = call(*words, "--json", tmp_path / "1.json")
     assert "priorshift: 0 of 8 results found ready in " in first.err
-    monkeypatch.setattr(workers, "measure", None)  # cannot be called
+    monkeypatch.setattr(perform, "perform", None)  # cannot be called
     second = call(*words, "--json", tmp_path / "2.json")
     assert second.status == 0
     assert second.out == first.out
@@ -61,7 +60,7 @@ def test_more_seeds_and_learners_extend_what_is_there(call, tmp_path):
 
 
 def test_what_is_finished_before_a_failure_is_kept(call, tmp_path, monkeypatch):
-    measure, calls = workers.measure, []
+    measure, calls = perform.perform, []
 
     def tire(*words: object) -> object:
         calls.append(words)
@@ -69,21 +68,21 @@ def test_what_is_finished_before_a_failure_is_kept(call, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return measure(*words)
 
-    monkeypatch.setattr(workers, "measure", tire)
+    monkeypatch.setattr(perform, "perform", tire)
     words = (*SHORT, "--learner", "fth,uogd", "--store", tmp_path / "a.db")
     assert call(*words, "--jobs", 1).status == 130
-    monkeypatch.setattr(workers, "measure", measure)
+    monkeypatch.setattr(perform, "perform", measure)
     assert "3 of 8 results found ready" in call(*words).err
 
 
 def test_warnings_of_a_kept_result_are_said_again(call, tmp_path, monkeypatch):
-    measure = workers.measure
+    measure = perform.perform
     monkeypatch.setattr(
-        workers, "measure", lambda *words: measure(*words)._replace(warnings=("few rows",))
+        perform, "perform", lambda *words: {**measure(*words), "warnings": ["few rows"]}
     )
     words = (*SHORT, "--learner", "fth", "--store", tmp_path / "a.db")
     assert call(*words).err.count("few rows") == 1
-    monkeypatch.setattr(workers, "measure", None)
+    monkeypatch.setattr(perform, "perform", None)
     assert call(*words).err.count("few rows") == 1
 
 
@@ -159,14 +158,11 @@ CHANGES = [
 
 
 def all_settings(words: str) -> dict[str, str]:
-    options = build_parser().parse_args(words.split())
-    bench, jobs = make_plan(options)
+    _, rows = make_plan(build_parser().parse_args(words.split()))
     return {
-        f"{job.shift_name} {job.learner_name} {seed}": canonical(
-            settings_of(bench, job, options.preset, seed)
-        )
-        for job in jobs
-        for seed in range(2)
+        f"{run.shift} {run.learner} {run.seed}": canonical(key_of(run))
+        for row in rows
+        for run in row[:2]
     }
 
 
@@ -226,13 +222,13 @@ def test_another_version_has_other_results(call, tmp_path, monkeypatch):
     words = (*SHORT, "--learner", "fth", "--store", tmp_path / "a.db")
     call(*words)
     with monkeypatch.context() as patch:
-        patch.setattr(kept, "__version__", "0.0.1")
+        patch.setattr(cache, "__version__", "0.0.1")
         assert "0 of 4" in call(*words).err
     with monkeypatch.context() as patch:
-        patch.setattr(kept, "available", lambda: not available())
+        patch.setattr(cache, "available", lambda: not available())
         assert "0 of 4" in call(*words).err
     with monkeypatch.context() as patch:
-        patch.setattr(kept, "code_digest", lambda: "other code")
+        patch.setattr(cache, "code_digest", lambda: "other code")
         assert "0 of 4" in call(*words).err
     assert "4 of 4" in call(*words).err
 
@@ -240,10 +236,11 @@ def test_another_version_has_other_results(call, tmp_path, monkeypatch):
 def test_settings_are_readable_in_the_store(call, tmp_path):
     call(*SHORT, "--learner", "uogd", "--sketch", "blocks:9", "--store", tmp_path / "a.db")
     found, result = next(iter(Store(tmp_path / "a.db")))
-    assert (found["seed"], found["shift"], found["protocol"]) == (
-        0,
-        {"type": "Linear"},
-        "predict-first",
+    run = found["run"]
+    assert (run["seed"], run["shift"], run["protocol"]) == (0, "lin", "predict-first")
+    assert (run["learner"], run["sketch"], run["data"]["dataset"]) == (
+        "uogd",
+        "blocks:9",
+        "synthetic",
     )
-    assert found["learner"]["sketch"] == {"type": "Blocks", "size": 9, "seed": 0}
     assert json.dumps(result["error"])

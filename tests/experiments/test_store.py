@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 import priorshift
 from priorshift.errors import FileFormatError, InputError
-from priorshift.experiments.store import Store
-from priorshift.experiments.store import file as module
-from priorshift.experiments.store.identity import canonical
+from priorshift.experiments import store as module
+from priorshift.experiments.store import Store, canonical
 
 VALUES = st.recursive(
     st.none()

@@ -6,21 +6,11 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-from priorshift.cli import main
-from priorshift.datasets import load_dataset
-from priorshift.datasets.offline import offline_stage
-from priorshift.errors import InputError
-from priorshift.experiments.running import workers
-from priorshift.experiments.running.jobs import Bench, Job
-from priorshift.learners import FIX
-from priorshift.simulation.shifts import Linear
 
 SHORT = ("run", "--rounds", "20", "--seeds", "1", "--learner", "fth", "--shift", "squ", "--quiet")
 
@@ -157,50 +147,6 @@ def test_no_traceback_from_the_real_process(environment):
     assert "none.npz" in done.stderr
 
 
-class Failing(FIX):
-    """A learner that breaks in its first round."""
-
-    error: type[BaseException] = ValueError
-
-    def adapt(self, source, state, batch):
-        raise self.error("broken")
-
-
-class Dying(FIX):
-    """A learner that takes its process with it."""
-
-    def adapt(self, source, state, batch):
-        os._exit(3)
-
-
-@pytest.fixture(scope="module")
-def bench() -> Bench:
-    data = load_dataset("digits")
-    return Bench(data.world, offline_stage(data), data.mu1, data.mu2, 10, 5)
-
-
-def job(learner: FIX) -> Job:
-    return Job("lin", Linear(), "failing", None, learner, "predict-first")
-
-
-@pytest.mark.parametrize("processes", [0, 1, 2])
-def test_a_failing_job_is_named(bench, processes):
-    with pytest.raises(InputError, match=r"lin failing, seed \d: broken"):
-        workers.run_jobs(bench, [job(Failing())], 2, processes=processes)
-
-
-def test_a_bug_in_a_job_is_named_and_keeps_its_traceback(bench, monkeypatch):
-    monkeypatch.setattr(Failing, "error", KeyError)
-    with pytest.raises(workers.JobError, match="lin failing, seed 0: KeyError") as caught:
-        workers.run_jobs(bench, [job(Failing())], 1)
-    assert isinstance(caught.value.__cause__, KeyError)
-
-
-def test_a_worker_that_dies_is_named(bench):
-    with pytest.raises(BrokenProcessPool, match=r"lin failing, seed \d: a worker process died"):
-        workers.run_jobs(bench, [job(Dying())], 2, processes=2)
-
-
 @pytest.mark.parametrize(
     ("error", "status", "says"),
     [
@@ -220,19 +166,3 @@ def test_what_stops_a_run_is_said_in_one_line(call, monkeypatch, error, status, 
     assert (answer.status, answer.out) == (status, "")
     assert answer.err.startswith(says)
     assert answer.err.count("\n") == 1
-
-
-def test_main_returns_a_status_from_other_threads(capsys):
-    found: list[int] = []
-    thread = threading.Thread(target=lambda: found.append(main(["--version"])))
-    thread.start()
-    thread.join()
-    assert found == [0]
-
-
-def test_help_has_examples(call):
-    answer = call("--help")
-    assert answer.status == 0
-    assert "priorshift run --data mine.npz" in answer.out
-    for command in ("run", "demo"):
-        assert call(command, "--help").status == 0

@@ -13,7 +13,8 @@ stand for the whole Gaussian.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -163,7 +164,51 @@ def span_data(world: GaussianWorld, nodes: int, reach: float) -> RiskData:
     )
 
 
-@cache
+class KnownProblem(NamedTuple):
+    """What all measurements share; it takes long to make, and is sent to workers whole.
+
+    Examples
+    --------
+    >>> known_problem().known is known_source()
+    True
+    """
+
+    sampled: Source
+    known: KnownSource
+    best: PchipInterpolator
+
+
+# Made once in a process, or given to it.
+_problem: KnownProblem | None = None
+
+
+def known_problem() -> KnownProblem:
+    """The synthetic problem with its sources and its clairvoyant.
+
+    Examples
+    --------
+    >>> known_problem() is known_problem()
+    True
+    """
+    global _problem
+    if _problem is None:
+        sampled = offline_stage(load_dataset("synthetic"))
+        known = _make_known_source(sampled)
+        _problem = KnownProblem(sampled, known, _best_curve(known))
+    return _problem
+
+
+def adopt(problem: KnownProblem) -> None:
+    """Take what another process has made.
+
+    Examples
+    --------
+    >>> adopt(known_problem())
+    """
+    global _problem
+    _problem = problem
+
+
 def sampled_source() -> Source:
     """The paper's own source: 10,000 rows of the offline set.
 
@@ -172,11 +217,10 @@ def sampled_source() -> Source:
     >>> len(sampled_source().labels)
     10000
     """
-    return offline_stage(load_dataset("synthetic"))
+    return known_problem().sampled
 
 
-@cache
-def known_source(nodes: int = _NODES) -> KnownSource:
+def known_source() -> KnownSource:
     """The source of the theorems: f0, C and the class risks of an endless offline set.
 
     f0 is the best model of the ball under the uniform mix, as the paper's; G and B are those of
@@ -188,9 +232,12 @@ def known_source(nodes: int = _NODES) -> KnownSource:
     >>> source.gradient_bound == sampled_source().gradient_bound
     True
     """
+    return known_problem().known
+
+
+def _make_known_source(sampled: Source) -> KnownSource:
     problem = synthetic_problem()
-    sampled = sampled_source()
-    data = span_data(problem.world, nodes, sampled.risk.largest_norm)
+    data = span_data(problem.world, _NODES, sampled.risk.largest_norm)
     fitted = fit_head(data, Softmax(), np.full(3, 1 / 3), SyntheticProblem.radius)
     basis = np.linalg.qr(problem.world.centres.T)[0]
     head = fitted @ basis @ basis.T  # the solver leaves some 1e-5 across the span
@@ -217,9 +264,7 @@ _MIXES = 401
 _BEST_NODES = 14
 
 
-@cache
-def _best_curve() -> PchipInterpolator:
-    source = known_source()
+def _best_curve(source: KnownSource) -> PchipInterpolator:
     data = span_data(synthetic_problem().world, _BEST_NODES, source.risk.largest_norm)
     alphas = 1.0 - np.linspace(1.0, 0.0, _MIXES) ** 3
     return PchipInterpolator(alphas, best_risks(source, data, mixes(alphas)))
@@ -245,4 +290,4 @@ def clairvoyant_risks(alphas: ArrayLike) -> FloatArray:
     >>> clairvoyant_risks([0.0, 1.0]).round(3).tolist()
     [0.211, 0.0]
     """
-    return np.asarray(_best_curve()(np.asarray(alphas, dtype=np.float64)))
+    return np.asarray(known_problem().best(np.asarray(alphas, dtype=np.float64)))

@@ -1,1 +1,0 @@
-"""Runs of learners over streams, in worker processes."""
