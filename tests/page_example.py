@@ -5,12 +5,23 @@ from __future__ import annotations
 from functools import cache
 
 from drawing_examples import all_figures
+from priorshift.experiments.paper import Cell
 from priorshift.experiments.report.drawings import svg_text
-from priorshift.experiments.report.page import Page, Section
-from priorshift.experiments.report.page_blocks import (
+from priorshift.experiments.report.grid import (
+    Column,
+    ColumnGroup,
+    Entry,
+    Grid,
+    GridCell,
+    GridRow,
+    Mark,
+)
+from priorshift.experiments.report.page import (
     Claims,
     FigureBlock,
     KeyValues,
+    Page,
+    Section,
     TableBlock,
     Text,
 )
@@ -24,23 +35,13 @@ def drawings() -> dict[str, str]:
     return {name: svg_text(figure) for name, figure in all_figures().items()}
 
 
-def wide_table() -> str:
-    groups = "".join(f'<th scope="colgroup" colspan="4">{name}</th>' for name in DATA)
-    heads = "".join(f'<th scope="col">{shift}</th>' for _ in DATA for shift in SHIFTS)
-    cell = (
-        '<td class="best"><strong class="mean">24.28</strong> <span class="std">±0.04</span><br>'
-        '<span class="published">paper 24.35 (-0.07)</span></td>'
-    )
-    rows = "".join(
-        f'<tr><th scope="row">{name}</th>{cell * len(DATA) * 4}</tr>'
-        for name in ("FIX", "FTH", "ROGD", "UOGD", "ATLAS", "ATLAS-ADA")
-    )
-    ours = f'<tr class="ours"><th scope="row">AUTO</th>{cell * len(DATA) * 4}</tr>'
-    return (
-        '<table class="grid"><caption>Table 3<br><span class="about">Average error (%), five '
-        'seeds.</span></caption><thead><tr><th rowspan="2" scope="col">learner</th>'
-        f"{groups}</tr><tr>{heads}</tr></thead><tbody>{rows}</tbody><tbody>{ours}</tbody></table>"
-    )
+def wide_table() -> Grid:
+    cell = GridCell(Entry((24.24, 24.28, 24.32), Cell(24.35, 0.02)), Mark(bold=True))
+    groups = tuple(ColumnGroup(name, tuple(map(Column, SHIFTS))) for name in DATA)
+    cells = (cell,) * len(DATA) * len(SHIFTS)
+    names = ("FIX", "FTH", "ROGD", "UOGD", "ATLAS", "ATLAS-ADA")
+    rows = (*(GridRow(name, cells) for name in names), GridRow("AUTO", cells, "ours"))
+    return Grid("Table 3", "learner", groups, rows, "Average error (%), five seeds.", "the best")
 
 
 def example_page(copies: int = 1) -> Page:

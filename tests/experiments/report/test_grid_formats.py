@@ -12,8 +12,8 @@ from html.parser import HTMLParser
 import pytest
 
 from grids import NASTY, nasty, small
-from priorshift.experiments.report.grid_csv import CSV_COLUMNS
 from priorshift.experiments.report.grid_formats import (
+    CSV_COLUMNS,
     GRID_FORMATS,
     to_csv,
     to_html,

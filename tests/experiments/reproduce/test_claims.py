@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from priorshift.experiments.paper import TABLE_1, TABLE_2, TABLE_3, TABLE_4
-from priorshift.experiments.report.entry import Entry
+from priorshift.experiments.report.grid import Entry
 from priorshift.experiments.reproduce.claim import Tally
 from priorshift.experiments.reproduce.claim_formats import (
     claims_markdown,

@@ -7,7 +7,7 @@ import pytest
 
 from priorshift.errors import InputError
 from priorshift.experiments.paper import TABLE_1, TABLE_2, TABLE_3, TABLE_4
-from priorshift.experiments.report.entry import Entry
+from priorshift.experiments.report.grid import Entry
 from priorshift.experiments.report.grid_formats import GRID_FORMATS
 from priorshift.experiments.reproduce.layouts import benchmark_table, hint_table, learner_table
 

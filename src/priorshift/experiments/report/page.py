@@ -6,18 +6,125 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
+from typing import ClassVar
 
 from priorshift.errors import InputError
+from priorshift.experiments.report.grid import Grid
 from priorshift.experiments.report.output import write_whole
-from priorshift.experiments.report.page_blocks import Block
-from priorshift.experiments.report.page_style import STYLE
+from priorshift.experiments.report.page_svg import inline_svg
+from priorshift.experiments.report.rendering import render
 
 _ANCHOR = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _RESERVED = {"contents", "main"}
-# A browser that obeys it cannot fetch or run anything, whatever the page came to hold.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
+
+
+@dataclass(frozen=True)
+class Text:
+    """Paragraphs (or a single one), then a list.
+
+    Examples
+    --------
+    >>> Text("1 < 2", items=("one",)).sentences()
+    ('1 < 2',)
+    """
+
+    kind: ClassVar[str] = "text"
+    paragraphs: str | Sequence[str] = ()
+    items: Sequence[str] = ()
+
+    def sentences(self) -> Sequence[str]:
+        """Return the paragraphs, also where there is a single one."""
+        return (self.paragraphs,) if isinstance(self.paragraphs, str) else self.paragraphs
+
+
+@dataclass(frozen=True)
+class TableBlock:
+    """A table of errors; where it is too wide it scrolls in its own box.
+
+    Attributes
+    ----------
+    grid : Grid
+    name : str
+        What the table shows, in a few words, for those who hear the page.
+    files : sequence of str
+        Files with the same numbers, relative to the page.
+
+    Examples
+    --------
+    >>> TableBlock(Grid("Errors", "learner", (), ()), "Numbers", files=("a.csv",)).name
+    'Numbers'
+    """
+
+    kind: ClassVar[str] = "table"
+    grid: Grid
+    name: str
+    files: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        _check_files(self.files)
+
+
+@dataclass(frozen=True)
+class FigureBlock:
+    """A drawing with a caption.
+
+    Attributes
+    ----------
+    svg : str
+        The text of an SVG file, as ``svg_text`` returns it.
+    caption : str
+    alt : str
+        What can be seen, for those who do not see it.
+    files : sequence of str
+        Files with the same drawing or its numbers, relative to the page.
+
+    Examples
+    --------
+    >>> svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 2 1" />'
+    >>> FigureBlock(svg, "A figure.", alt="nothing").caption
+    'A figure.'
+    """
+
+    kind: ClassVar[str] = "figure"
+    svg: str
+    caption: str
+    alt: str
+    files: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        _check_files(self.files)
+
+
+@dataclass(frozen=True)
+class KeyValues:
+    """Settings, versions, the machine: names with what they were.
+
+    Examples
+    --------
+    >>> KeyValues([("seeds", 5)]).pairs
+    [('seeds', 5)]
+    """
+
+    kind: ClassVar[str] = "pairs"
+    pairs: Sequence[tuple[str, object]]
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What was said, whether it holds, and the numbers behind it.
+
+    Examples
+    --------
+    >>> Claims([("1 is less than 2", True, "by 1")]).claims[0][1]
+    True
+    """
+
+    kind: ClassVar[str] = "claims"
+    claims: Sequence[tuple[str, bool, str]]
+
+
+Block = Text | TableBlock | FigureBlock | KeyValues | Claims
 
 
 @dataclass(frozen=True)
@@ -79,51 +186,12 @@ def page_html(page: Page) -> str:
 
     Examples
     --------
-    >>> from priorshift.experiments.report.page_blocks import Text
-    >>> page = Page("Report", "Lead.", [Section("A & B", "a-b", [Text(["Words."])])])
-    >>> '<a href="#a-b">A &amp; B</a>' in page_html(page)
-    True
+    >>> page = Page("Report", "Lead.", [Section("A & B", "a-b", [Text(["1 < 2"])])])
+    >>> html = page_html(page)
+    >>> '<a href="#a-b">A &amp; B</a>' in html, "<p>1 &lt; 2</p>" in html
+    (True, True)
     """
-    title = escape(page.title)
-    entries = [
-        f'<li><a href="#{section.anchor}">{escape(section.title)}</a></li>'
-        for section in page.sections
-    ]
-    lines = [
-        "<!DOCTYPE html>",
-        '<html lang="en">',
-        "<head>",
-        '<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta name="color-scheme" content="light dark">',
-        f"<title>{title}</title>",
-        '<link rel="icon" href="data:,">',
-        f"<style>{STYLE}</style>",
-        "</head>",
-        "<body>",
-        f'<header>\n<h1>{title}</h1>\n<p class="lead">{escape(page.lead)}</p>\n</header>',
-        '<div class="columns">',
-        '<nav aria-labelledby="contents">\n<h2 id="contents">Contents</h2>\n<ol>',
-        *entries,
-        "</ol>\n</nav>",
-        "<main>",
-        *map(_section, page.sections),
-        "</main>",
-        "</div>",
-        "</body>",
-        "</html>",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _section(section: Section) -> str:
-    name = section.anchor
-    # Two hyphens: no anchor has them, so that no name inside is another section's.
-    blocks = [block.html(f"{name}--{i}") for i, block in enumerate(section.blocks)]
-    head = f'<section id="{name}" aria-labelledby="{name}--title">'
-    title = f'<h2 id="{name}--title">{escape(section.title)}</h2>'
-    return "\n".join([head, title, *blocks, "</section>"])
+    return render("page.html.j2", page=page, inline_svg=inline_svg) + "\n"
 
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
@@ -146,3 +214,10 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     write_whole(target, page_html(page))
     return target
+
+
+def _check_files(names: Sequence[str]) -> None:
+    for name in names:
+        # What is beside the page is no request to a network, and cannot be a script's address.
+        if re.match(r"[a-zA-Z][\w+.-]*:|//", name):
+            raise InputError(f"{name!r} is an address; name a file, relative to the page")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from priorshift.experiments.paper import benchmark_cell
-from priorshift.experiments.report.entry import Entry
+from priorshift.experiments.report.grid import Entry
 from priorshift.experiments.reproduce.claim import (
     Claim,
     Tally,

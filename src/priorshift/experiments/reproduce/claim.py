@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from priorshift.experiments.report.entry import Entry
+from priorshift.experiments.report.grid import Entry
 from priorshift.experiments.reproduce.names import is_oracle, paper_name
 from priorshift.experiments.reproduce.significance import is_worse
 

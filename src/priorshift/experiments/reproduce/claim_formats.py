@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from priorshift.experiments.report.grid_markdown import escape_markdown
+from priorshift.experiments.report.rendering import escape_markdown
 from priorshift.experiments.reproduce.claim import Claim
 
 

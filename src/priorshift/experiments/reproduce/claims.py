@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from priorshift.experiments.paper import TABLE_1, TABLE_2
-from priorshift.experiments.report.entry import Entry, signed
+from priorshift.experiments.report.grid import Entry, signed
 from priorshift.experiments.reproduce.benchmark_claims import benchmark_claims
 from priorshift.experiments.reproduce.claim import Claim, Tally, best_of, beyond_claims, worlds_of
 from priorshift.experiments.reproduce.names import HINTS, SHIFTS, paper_name

@@ -7,8 +7,15 @@ from typing import Literal, NamedTuple
 
 from priorshift.errors import InputError
 from priorshift.experiments.paper import TABLE_1, TABLE_3, TABLE_4
-from priorshift.experiments.report.entry import Entry
-from priorshift.experiments.report.grid import Column, ColumnGroup, Grid, GridCell, GridRow, Kind
+from priorshift.experiments.report.grid import (
+    Column,
+    ColumnGroup,
+    Entry,
+    Grid,
+    GridCell,
+    GridRow,
+    Kind,
+)
 from priorshift.experiments.reproduce.names import (
     DATA_SETS,
     HINTS,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from priorshift.experiments.report.grid_formats import to_markdown
-from priorshift.experiments.report.grid_markdown import escape_markdown
 from priorshift.experiments.report.output import write_whole
+from priorshift.experiments.report.rendering import escape_markdown
 from priorshift.experiments.reproduce.background import Background
 from priorshift.experiments.reproduce.claim_formats import claims_markdown
 from priorshift.experiments.reproduce.differences import differences

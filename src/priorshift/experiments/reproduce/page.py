@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from priorshift.experiments.report.drawings.save import svg_text
-from priorshift.experiments.report.grid_formats import GRID_FORMATS, to_html
-from priorshift.experiments.report.page import Page, Section, write_page
-from priorshift.experiments.report.page_blocks import (
+from priorshift.experiments.report.grid_formats import GRID_FORMATS
+from priorshift.experiments.report.page import (
     Block,
     Claims,
     FigureBlock,
     KeyValues,
+    Page,
+    Section,
     TableBlock,
     Text,
+    write_page,
 )
 from priorshift.experiments.reproduce.background import Background
 from priorshift.experiments.reproduce.differences import QUICK, differences
@@ -71,7 +73,7 @@ def _blocks(part: Part) -> list[Block]:
     blocks: list[Block] = []
     for stem, grid in part.grids.items():
         files = [f"tables/{stem}.{ending}" for ending in GRID_FORMATS]
-        blocks.append(TableBlock(to_html(grid), part.title, files))
+        blocks.append(TableBlock(grid, part.title, files))
     for drawing in part.drawings:
         files = [f"figures/{drawing.stem}.{ending}" for ending in ("svg", "png")]
         blocks.append(FigureBlock(svg_text(drawing.figure), drawing.caption, drawing.alt, files))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from priorshift.experiments.paper import PAPER_ROUNDS, TABLE_1, TABLE_2, TABLE_3, TABLE_4, Cell
-from priorshift.experiments.report.entry import Entry, signed
+from priorshift.experiments.report.grid import Entry, signed
 from priorshift.experiments.report.tables import learner_label
 from priorshift.experiments.reproduce.claims import (
     Claim,
