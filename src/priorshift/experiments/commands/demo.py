@@ -16,12 +16,8 @@ from priorshift.classifier import LabelShiftClassifier
 from priorshift.cli.arguments import one_name, whole_number
 from priorshift.datasets import digits_split
 from priorshift.errors import InputError
-from priorshift.experiments.report.figures import (
-    StreamPicture,
-    need_matplotlib,
-    save_stream_picture,
-)
-from priorshift.experiments.report.output import check_writable
+from priorshift.experiments.report.drawings.streams import StreamPicture, save_stream_picture
+from priorshift.experiments.report.output import check_writable, need
 from priorshift.experiments.report.tables import text_table
 from priorshift.experiments.report.terminal import mix_plot, printable
 from priorshift.experiments.running.kernels import prepare_kernels
@@ -97,7 +93,7 @@ def demo(options: argparse.Namespace) -> None:
     """
     if Path(options.out).suffix.lower() != ".png":
         raise InputError(f"--out {options.out}: the picture is a PNG; end its name in .png")
-    need_matplotlib()
+    need("matplotlib")
     check_writable(options.out, "--out")
     contest = hold_contest(options.learner, options.rounds, options.seed)
     _show(contest)

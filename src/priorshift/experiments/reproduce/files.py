@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from priorshift.experiments.report.drawings.save import save_drawing
+from priorshift.experiments.report.drawings import save_drawing
 from priorshift.experiments.report.grid_formats import GRID_FORMATS
 from priorshift.experiments.report.output import write_whole
 from priorshift.experiments.reproduce.parts import Part

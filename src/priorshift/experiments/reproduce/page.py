@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from priorshift.experiments.report.drawings.save import svg_text
+from priorshift.experiments.report.drawings import svg_text
 from priorshift.experiments.report.grid_formats import GRID_FORMATS
 from priorshift.experiments.report.page import (
     Block,

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from priorshift.experiments.report.drawings import (
-    LemmasData,
-    RegretData,
     RegretPanel,
     RegretSeries,
     ShrinkingData,
@@ -91,7 +89,7 @@ def _regret_drawing(series: Sequence[Mapping[str, Any]]) -> Drawing:
         for one in panel.series
         if one.exponent is not None
     )
-    return Drawing("fig-regret", draw_regret(RegretData(panels)), caption, f"Slopes: {slopes}.")
+    return Drawing("fig-regret", draw_regret(panels), caption, f"Slopes: {slopes}.")
 
 
 def _series(one: Mapping[str, Any]) -> RegretSeries:
@@ -130,6 +128,6 @@ def _lemmas_drawing(first: Mapping[str, Any], second: Mapping[str, Any]) -> Draw
         "Lemma 1: mean of the rewritten risk over many batches against the true risk (bars: "
         "standard error of the mean). Lemma 2: error of the estimated risk against |S_0|."
     )
-    figure = draw_lemmas(LemmasData(unbiased, shrinking))
+    figure = draw_lemmas(unbiased, shrinking)
     alt = "Means on the diagonal; errors that fall like one over the root of the number of rows."
     return Drawing("fig-lemmas", figure, caption, alt)

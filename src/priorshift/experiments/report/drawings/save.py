@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def _shorter(found: re.Match[str]) -> str:
     return f"{float(found.group()):.2f}".rstrip("0").rstrip(".")
 
 
-def png_bytes(figure: Any) -> bytes:
+def png_bytes(figure: Any, resolutions: Sequence[int] = _RESOLUTIONS) -> bytes:
     """Return a figure as the bytes of a PNG file; a restless one is made coarser, not larger.
 
     Examples
@@ -55,7 +56,7 @@ def png_bytes(figure: Any) -> bytes:
     """
     content = b""
     with house_style():
-        for dpi in _RESOLUTIONS:
+        for dpi in resolutions:
             buffer = io.BytesIO()
             figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
             content = buffer.getvalue()

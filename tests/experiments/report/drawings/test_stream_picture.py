@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 from priorshift.errors import PriorshiftError
-from priorshift.experiments.report.figures import StreamPicture, running_mean, save_stream_picture
+from priorshift.experiments.report.drawings.streams import (
+    StreamPicture,
+    running_mean,
+    save_stream_picture,
+)
 
 
 def picture(rounds: int) -> StreamPicture:
