@@ -1,4 +1,4 @@
-"""A page with every kind of block and every drawing, from made-up data."""
+"""A page with everything that a part can hold and every drawing, from made-up data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from functools import cache
 
 from drawing_examples import all_figures
 from priorshift.experiments.paper import Cell
-from priorshift.experiments.report.drawings import svg_text
 from priorshift.experiments.report.grid import (
     Column,
     ColumnGroup,
@@ -16,23 +15,16 @@ from priorshift.experiments.report.grid import (
     GridRow,
     Mark,
 )
-from priorshift.experiments.report.page import (
-    Claims,
-    FigureBlock,
-    KeyValues,
-    Page,
-    Section,
-    TableBlock,
-    Text,
-)
+from priorshift.experiments.reproduce.page import page_html
+from priorshift.experiments.reproduce.parts import Claim, Drawing, Part
 
 SHIFTS = ("Lin", "Squ", "Sin", "Ber")
 DATA = ("ArXiv", "EuroSAT", "MNIST", "Fashion", "CIFAR10", "CINIC10")
 
 
 @cache
-def drawings() -> dict[str, str]:
-    return {name: svg_text(figure) for name, figure in all_figures().items()}
+def drawings() -> dict:
+    return all_figures()
 
 
 def wide_table() -> Grid:
@@ -44,22 +36,26 @@ def wide_table() -> Grid:
     return Grid("Table 3", "learner", groups, rows, "Average error (%), five seeds.", "the best")
 
 
-def example_page(copies: int = 1) -> Page:
+def example_parts(copies: int = 1) -> list[Part]:
     claims = [
-        ("ATLAS beats FIX under Squ, Sin and Ber", True, "6 of 6 data sets"),
-        ("UOGD is best or tied under Lin", False, "4 of 6 data sets: not MNIST, Fashion <1>"),
+        Claim("ATLAS beats FIX under Squ, Sin and Ber", True, "6 of 6 data sets"),
+        Claim("UOGD is best or tied under Lin", False, "4 of 6: not MNIST, Fashion <1>"),
     ]
-    sections = [
-        Section("What holds", "claims", [Text("All claims.", ["one & two"]), Claims(claims)]),
-        Section("Table 3", "table-3", [TableBlock(wide_table(), "Table 3", ["table3.csv"])]),
+    parts = [
+        Part("claims", "What holds", ["All claims."], claims=claims, items=["one & two"]),
+        Part("table-3", "Table 3", grids={"table3": wide_table()}),
     ]
     for copy in range(copies):
-        for name, svg in drawings().items():
-            figure = FigureBlock(
-                svg, f"What {name} shows, from made-up data.", f"lines of {name}", [f"{name}.svg"]
-            )
-            anchor = f"{name}-{copy}"
-            sections.append(Section(f"Figure: {name}", anchor, [Text(["Words."]), figure]))
+        for name, figure in drawings().items():
+            caption = f"What {name} shows, from made-up data."
+            drawing = Drawing(name, figure, caption, f"lines of {name}")
+            words = ["Words."]
+            parts.append(Part(f"{name}-{copy}", f"Figure: {name}", words, drawings=[drawing]))
     settings = [("seeds", "0, 1, 2, 3, 4"), ("commit", "0123456789abcdef" * 4), ("rounds", 10000)]
-    sections.append(Section("Settings", "settings", [KeyValues(settings)]))
-    return Page("The paper, again <once more>", "Tables & figures beside the numbers.", sections)
+    return [*parts, Part("settings", "Settings", pairs=settings)]
+
+
+@cache
+def example_html(copies: int = 1) -> str:
+    lead = "Tables & figures beside the numbers."
+    return page_html("The paper, again <once more>", lead, example_parts(copies))

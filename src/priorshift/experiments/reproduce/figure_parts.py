@@ -20,9 +20,8 @@ from priorshift.experiments.report.drawings import (
 )
 from priorshift.experiments.report.tables import learner_label
 from priorshift.experiments.reproduce import worlds
-from priorshift.experiments.reproduce.claim import Claim
-from priorshift.experiments.reproduce.names import paper_name
-from priorshift.experiments.reproduce.parts import Drawing, Part, Results, by_seed
+from priorshift.experiments.reproduce.layouts import paper_name
+from priorshift.experiments.reproduce.parts import Claim, Drawing, Part, Results, by_seed
 from priorshift.experiments.reproduce.plan import Experiment, StreamRun
 from priorshift.simulation.shifts import Square
 

@@ -1,4 +1,4 @@
-"""The paper's four tables as grids: which rows and columns they have and what marks them."""
+"""The paper's four tables: what it calls things, rows and columns in its order, and their marks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from priorshift.errors import InputError
-from priorshift.experiments.paper import TABLE_1, TABLE_3, TABLE_4
+from priorshift.experiments.paper import TABLE_1, TABLE_2, TABLE_3, TABLE_4
 from priorshift.experiments.report.grid import (
     Column,
     ColumnGroup,
@@ -16,21 +16,49 @@ from priorshift.experiments.report.grid import (
     GridRow,
     Kind,
 )
-from priorshift.experiments.reproduce.names import (
-    DATA_SETS,
-    HINTS,
-    LEARNERS,
-    SHIFTS,
-    is_oracle,
-    paper_name,
-)
+from priorshift.experiments.report.tables import learner_label
 from priorshift.experiments.reproduce.significance import marks
 
+SHIFTS = tuple(TABLE_1["fix"])
+HINTS = tuple(TABLE_2[1]["lin"])
+LEARNERS = tuple(TABLE_3["mnist"]["lin"])
+DATA_SETS = tuple(TABLE_3)
+
+_NAMES = {
+    **{"arxiv": "ArXiv", "eurosat": "EuroSAT", "mnist": "MNIST", "fashion": "Fashion"},
+    **{"cifar10": "CIFAR10", "cinic10": "CINIC10"},
+    **{"none": "None", "win": "Win", "peri": "Peri", "fwd": "Fwd", "okm": "OKM"},
+    **{"lin": "Lin", "squ": "Squ", "sin": "Sin", "ber": "Ber"},
+}
 _TEST = "by the paired t-test at 5 %"
 
 
+def paper_name(name: str) -> str:
+    """Write a data set, shift, hint or learner, named as on the command line, as the paper does.
+
+    Examples
+    --------
+    >>> paper_name("eurosat"), paper_name("okm"), paper_name("atlas-ada"), paper_name("oracle")
+    ('EuroSAT', 'OKM', 'ATLAS-ADA', 'oracle')
+    """
+    if name in _NAMES:
+        return _NAMES[name]
+    return name if is_oracle(name) else learner_label(name, None)  # others are learners
+
+
+def is_oracle(name: str) -> bool:
+    """Whether a row or column is a clairvoyant's.
+
+    Examples
+    --------
+    >>> is_oracle("calibrated oracle"), is_oracle("atlas")
+    (True, False)
+    """
+    return "oracle" in name
+
+
 class _Rule(NamedTuple):
-    """How the entries of one world are marked."""
+    """How entries that were measured side by side are marked."""
 
     bold: Literal["ties", "best"]
     bullet: Literal["better-than", "worse-than"] | None = None
@@ -42,7 +70,6 @@ def learner_table(
     *,
     title: str = "The paper's Table 1: learners on the synthetic data",
     caption: str = "",
-    labels: Mapping[str, str] | None = None,
 ) -> Grid:
     """Lay out Table 1: learners as rows, shifts as columns.
 
@@ -52,8 +79,6 @@ def learner_table(
         The paper's learners come first and in its order, then others in the order of ``cells``,
         then what has "oracle" in its name. A missing cell is empty.
     title, caption : str
-    labels : mapping, optional
-        What to call learners and shifts, where it is not the paper's name.
 
     Examples
     --------
@@ -65,19 +90,17 @@ def learner_table(
     """
     learners = _ordered(TABLE_1, (learner for learner, _ in cells))
     shifts = _ordered(SHIFTS, (shift for _, shift in cells))
-    worlds = {
+    cases = {
         shift: _marked(
             {name: cells.get((name, shift)) for name in learners}, TABLE_1, _Rule("ties")
         )
         for shift in shifts
     }
     rows = tuple(
-        GridRow(
-            paper_name(name, labels), tuple(worlds[s][name] for s in shifts), _kind(name, TABLE_1)
-        )
+        GridRow(paper_name(name), tuple(cases[s][name] for s in shifts), _kind(name, TABLE_1))
         for name in learners
     )
-    columns = tuple(Column(paper_name(shift, labels)) for shift in shifts)
+    columns = tuple(Column(paper_name(shift)) for shift in shifts)
     bold = f"the best, and those not significantly worse {_TEST}"
     return Grid(title, "learner", (ColumnGroup("", columns),), rows, caption, bold)
 
@@ -87,7 +110,6 @@ def hint_table(
     *,
     title: str = "The paper's Table 2: hints of ATLAS-ADA on the synthetic data",
     caption: str = "",
-    labels: Mapping[str, str] | None = None,
 ) -> Grid:
     """Lay out Table 2: shifts as rows, hints as columns, a group for each number of rows a round.
 
@@ -97,7 +119,6 @@ def hint_table(
         The hint "none" is ATLAS. Other names than the paper's hints ("tracker", "oracle", ...) are
         columns apart, in every group that has one of them.
     title, caption : str
-    labels : mapping, optional
 
     Examples
     --------
@@ -115,7 +136,7 @@ def hint_table(
         _Block(f"Sample size: {size:,}", {key[1:]: cells[key] for key in cells if key[0] == size})
         for size in sizes
     ]
-    groups, rows = _blocks(blocks, SHIFTS, HINTS, rule, labels)
+    groups, rows = _blocks(blocks, SHIFTS, HINTS, rule)
     bold, bullet = "the best one", f"significantly better than ATLAS without hint (None) {_TEST}"
     return Grid(title, "shift", groups, rows, caption, bold, bullet)
 
@@ -126,7 +147,6 @@ def benchmark_table(
     table: Literal[3, 4],
     title: str | None = None,
     caption: str = "",
-    labels: Mapping[str, str] | None = None,
 ) -> Grid:
     """Lay out Table 3 or 4: data sets as rows, learners as columns, a group for each shift.
 
@@ -139,7 +159,6 @@ def benchmark_table(
         3: Lin and Ber. 4: Sin and Squ.
     title : str, optional
     caption : str
-    labels : mapping, optional
 
     Examples
     --------
@@ -157,15 +176,15 @@ def benchmark_table(
     rule = _Rule("best", "worse-than", "atlas-ada")
     blocks = [
         _Block(
-            paper_name(shift, labels),
+            paper_name(shift),
             {(key[0], key[2]): cells[key] for key in cells if key[1] == shift},
         )
         for shift in shifts
         if any(key[1] == shift for key in cells)
     ]
-    groups, rows = _blocks(blocks, DATA_SETS, LEARNERS, rule, labels)
+    groups, rows = _blocks(blocks, DATA_SETS, LEARNERS, rule)
     if title is None:
-        named = " and ".join(paper_name(shift, labels) for shift in shifts)
+        named = " and ".join(paper_name(shift) for shift in shifts)
         title = f"The paper's Table {table}: learners on real data ({named})"
     bold, bullet = "the best one", f"significantly worse than ATLAS-ADA {_TEST}"
     return Grid(title, "data", groups, rows, caption, bold, bullet)
@@ -183,37 +202,36 @@ def _blocks(
     row_order: Sequence[str],
     column_order: Sequence[str],
     rule: _Rule,
-    labels: Mapping[str, str] | None,
 ) -> tuple[tuple[ColumnGroup, ...], tuple[GridRow, ...]]:
-    """Groups side by side: in each, the entries of one row are one world."""
+    """Groups side by side: in each, the entries of one row were measured side by side."""
     names = _ordered(row_order, (name for block in blocks for name, _ in block.cells))
     cells: dict[str, list[GridCell]] = {name: [] for name in names}
     groups = []
     for block in blocks:
         columns = _ordered(column_order, (column for _, column in block.cells))
-        heads = tuple(Column(paper_name(c, labels), _kind(c, column_order)) for c in columns)
+        heads = tuple(Column(paper_name(c), _kind(c, column_order)) for c in columns)
         groups.append(ColumnGroup(block.title, heads))
         for name in names:
-            world = {column: block.cells.get((name, column)) for column in columns}
-            cells[name] += _marked(world, column_order, rule).values()
-    rows = tuple(GridRow(paper_name(name, labels), tuple(cells[name])) for name in names)
+            case = {column: block.cells.get((name, column)) for column in columns}
+            cells[name] += _marked(case, column_order, rule).values()
+    rows = tuple(GridRow(paper_name(name), tuple(cells[name])) for name in names)
     return tuple(groups), rows
 
 
 def _marked(
-    world: Mapping[str, Entry | None], rivals: Iterable[str], rule: _Rule
+    case: Mapping[str, Entry | None], rivals: Iterable[str], rule: _Rule
 ) -> dict[str, GridCell]:
     """Cells of what was measured side by side; only the paper's own learners compete."""
     own = set(rivals)
     entries = {
         name: entry._replace(competes=entry.competes and name in own)
-        for name, entry in world.items()
+        for name, entry in case.items()
         if entry is not None
     }
     found = marks(entries, bold=rule.bold, bullet=rule.bullet, reference=rule.reference)
     return {
         name: GridCell(entries[name], found[name]) if name in entries else GridCell()
-        for name in world
+        for name in case
     }
 
 

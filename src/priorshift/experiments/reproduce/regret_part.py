@@ -13,8 +13,7 @@ from priorshift.experiments.report.drawings import (
     draw_lemmas,
     draw_regret,
 )
-from priorshift.experiments.reproduce.claim import Claim
-from priorshift.experiments.reproduce.parts import Drawing, Part
+from priorshift.experiments.reproduce.parts import Claim, Drawing, Part
 from priorshift.experiments.reproduce.plan import Experiment
 from priorshift.experiments.reproduce.regret import regret_tasks
 from priorshift.experiments.reproduce.regret_summary import RATES, REGIMES, summarise

@@ -12,12 +12,10 @@ from typing import NamedTuple
 from priorshift.experiments.report.grid_formats import to_text
 from priorshift.experiments.reproduce import figure_parts, regret_part, table_parts
 from priorshift.experiments.reproduce.background import Background
-from priorshift.experiments.reproduce.claim_formats import claims_text
 from priorshift.experiments.reproduce.files import write_parts
 from priorshift.experiments.reproduce.kept import Times
-from priorshift.experiments.reproduce.markdown import write_markdown
-from priorshift.experiments.reproduce.page import write_report
-from priorshift.experiments.reproduce.parts import Part, Results
+from priorshift.experiments.reproduce.page import write_markdown, write_report
+from priorshift.experiments.reproduce.parts import Part, Results, claims_text
 from priorshift.experiments.reproduce.plan import EXPERIMENTS, Experiment, plan
 from priorshift.experiments.reproduce.runner import Runner, Standing
 from priorshift.experiments.reproduce.tasks import RegretTask, StreamTask, Task
