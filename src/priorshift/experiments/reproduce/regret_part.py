@@ -13,10 +13,10 @@ from priorshift.experiments.report.drawings import (
     draw_lemmas,
     draw_regret,
 )
-from priorshift.experiments.reproduce.parts import Claim, Drawing, Part
+from priorshift.experiments.reproduce.parts import Drawing, Part
 from priorshift.experiments.reproduce.plan import Experiment
 from priorshift.experiments.reproduce.regret import regret_tasks
-from priorshift.experiments.reproduce.regret_summary import RATES, REGIMES, summarise
+from priorshift.experiments.reproduce.regret_summary import RATES, REGIMES, Series, summarise
 from priorshift.experiments.reproduce.tasks import RegretTask
 
 _LEARNERS = {
@@ -50,30 +50,27 @@ def regret(experiment: Experiment, found: Mapping[RegretTask, Mapping[str, Any]]
     """Sum up and draw."""
     results = [(task.own_settings(), dict(result)) for task, result in found.items()]
     summary = summarise(results)
-    claims = [Claim(**claim) for claim in summary["claims"]]
-    drawings = [_regret_drawing(summary["series"])]
-    if summary["lemma1"] is not None and summary["lemma2"] is not None:
-        drawings.append(_lemmas_drawing(summary["lemma1"], summary["lemma2"]))
+    drawings = [_regret_drawing(summary.series)]
+    if summary.lemma1 is not None and summary.lemma2 is not None:
+        drawings.append(_lemmas_drawing(summary.lemma1, summary.lemma2))
     words = [
         "Risks are exact: the densities of the synthetic data are known, and the risk of a linear "
         "model is an integral in two dimensions. The offline stage of these runs is that of the "
         "theorems (C and the class risks are known) unless a claim says otherwise. 'theory' has "
         "the theorems' constants, 'paper' those of the tables. The clairvoyant has the best model "
         "of the ball for every round's class mix.",
-        *summary["notes"],
+        *summary.notes,
     ]
-    return Part(experiment.name, experiment.title, words, {}, drawings, claims)
+    return Part(experiment.name, experiment.title, words, {}, drawings, summary.claims)
 
 
-def _regret_drawing(series: Sequence[Mapping[str, Any]]) -> Drawing:
+def _regret_drawing(series: Sequence[Series]) -> Drawing:
     panels = []
     for environment, variation in REGIMES:
         drawn = tuple(
             _series(one)
             for one in series
-            if (one["environment"], one["variation"]) == (environment, variation)
-            and one["learner"] in _LEARNERS
-            and one["batch_size"] == _DRAWN_BATCH
+            if one.learner in _LEARNERS and one[1:4] == (environment, variation, _DRAWN_BATCH)
         )
         if drawn:
             title = _REGIMES[environment, variation]
@@ -91,18 +88,16 @@ def _regret_drawing(series: Sequence[Mapping[str, Any]]) -> Drawing:
     return Drawing("fig-regret", draw_regret(panels), caption, f"Slopes: {slopes}.")
 
 
-def _series(one: Mapping[str, Any]) -> RegretSeries:
-    fit = one["fit"]
-    has_bound = "paper" not in one["learner"]  # whose constants are not the theorem's
+def _series(one: Series) -> RegretSeries:
     return RegretSeries(
-        _LEARNERS[one["learner"]],
-        one["rounds"],
-        one["mean"],
-        one["std"],
-        exponent=None if fit is None else fit["slope"],
-        exponent_error=None if fit is None else fit["error"],
-        bound=one["bound"] if has_bound else None,
-        like="tracker" if one["learner"] == "atlas-paper" else None,
+        _LEARNERS[one.learner],
+        one.rounds,
+        one.mean,
+        one.std,
+        exponent=one.fit and one.fit.slope,
+        exponent_error=one.fit and one.fit.error,
+        bound=None if "paper" in one.learner else one.bound,  # its constants are no theorem's
+        like="tracker" if one.learner == "atlas-paper" else None,
     )
 
 
@@ -119,8 +114,8 @@ def _lemmas_drawing(first: Mapping[str, Any], second: Mapping[str, Any]) -> Draw
         sizes=second["rows"],
         mean=risk["mean"],
         std=risk["std"],
-        exponent=None if risk["fit"] is None else risk["fit"]["slope"],
-        exponent_error=None if risk["fit"] is None else risk["fit"]["error"],
+        exponent=risk["fit"] and risk["fit"].slope,
+        exponent_error=risk["fit"] and risk["fit"].error,
         ylabel="error of the estimated risk",
     )
     caption = (
