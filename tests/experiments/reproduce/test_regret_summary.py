@@ -99,7 +99,7 @@ def test_ratios_are_held_against_ten_percent():
     bad = claim(found, "10 %", "every setting")
     assert not bad.holds
     assert "0 of 7" in bad.detail
-    assert found.ratios[0].worst == 1.11
+    assert found.ratios[0]["worst"] == 1.11
 
 
 def test_long_streams_are_judged_apart():

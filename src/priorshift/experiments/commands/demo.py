@@ -16,7 +16,7 @@ from priorshift.classifier import LabelShiftClassifier
 from priorshift.cli.arguments import one_name, whole_number
 from priorshift.datasets import digits_split
 from priorshift.errors import InputError
-from priorshift.experiments.report.drawings.streams import StreamPicture, save_stream_picture
+from priorshift.experiments.report.drawings.streams import save_stream_picture
 from priorshift.experiments.report.output import check_writable, need
 from priorshift.experiments.report.tables import text_table
 from priorshift.experiments.report.terminal import mix_plot, printable
@@ -196,14 +196,14 @@ def _show(contest: Contest) -> None:
 
 def _picture(contest: Contest, out: str) -> None:
     focus = _FOCUS[-1]
-    picture = StreamPicture(
-        errors=contest.errors,
-        truth=contest.truth[:, focus],
-        estimate=contest.estimate[:, focus],
+    save_stream_picture(
+        out,
+        contest.errors,
+        contest.truth[:, focus],
+        contest.estimate[:, focus],
         share_name=f"digit {focus}",
         title="Handwritten digits while the class mix changes",
     )
-    save_stream_picture(picture, out)
 
 
 def _say(text: str) -> None:

@@ -78,30 +78,12 @@ class Series(NamedTuple):
     rate: float
 
 
-class Ratio(NamedTuple):
-    """ATLAS's cumulative risk over that of the best single step, in one setting.
-
-    Examples
-    --------
-    >>> Ratio("atlas-theory", "known", "squ", "sqrt", 10, 500, mean=1.02, worst=1.1).worst
-    1.1
-    """
-
-    learner: str
-    offline: str
-    environment: str
-    variation: str
-    batch_size: int
-    rounds: int
-    mean: float
-    worst: float
-
-
 class Summary(NamedTuple):
     """What measured regrets and the lemmas' draws come to.
 
-    ``lemma1`` and ``lemma2`` are None where nothing was measured; ``notes`` are sentences that
-    explain the claims, with the numbers measured.
+    ``ratios`` hold, for each setting, ATLAS's cumulative risk over that of the best single step:
+    its ``mean`` and its ``worst``. ``lemma1`` and ``lemma2`` are None where nothing was measured;
+    ``notes`` are sentences that explain the claims, with the numbers measured.
 
     Examples
     --------
@@ -110,7 +92,7 @@ class Summary(NamedTuple):
     """
 
     series: list[Series]
-    ratios: list[Ratio]
+    ratios: list[dict[str, Any]]
     lemma1: dict[str, Any] | None
     lemma2: dict[str, Any] | None
     claims: list[Claim]
@@ -216,15 +198,16 @@ def _std(values: list[float]) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
-def _ratios(regrets: Results) -> list[Ratio]:
+def _ratios(regrets: Results) -> list[dict[str, Any]]:
+    names = ("learner", "offline", "environment", "variation", "batch_size", "rounds")
     pools = [(s, r["pool"]) for s, r in regrets if r["pool"] is not None]
     return [
-        Ratio(
+        {
             **setting,
-            mean=_mean(pool["ratio"] for pool in some),
-            worst=max(ratio for pool in some for ratio in pool["ratios"]),
-        )
-        for setting, some in _grouped(pools, *Ratio._fields[:6])
+            "mean": _mean(pool["ratio"] for pool in some),
+            "worst": max(ratio for pool in some for ratio in pool["ratios"]),
+        }
+        for setting, some in _grouped(pools, *names)
     ]
 
 
@@ -261,34 +244,34 @@ def _bound_claims(series: list[Series]) -> list[Claim]:
     ]
 
 
-def _ratio_claims(ratios: list[Ratio]) -> list[Claim]:
+def _ratio_claims(ratios: list[dict[str, Any]]) -> list[Claim]:
     """Over all settings, over the longest streams, and in the paper's own environments."""
     found = []
-    for learner in dict.fromkeys(one.learner for one in ratios):
-        mine = [one for one in ratios if one.learner == learner]
-        grown = [one for one in mine if one.offline == "known"]
-        longest = max((one.rounds for one in grown), default=0)
+    for learner in dict.fromkeys(one["learner"] for one in ratios):
+        mine = [one for one in ratios if one["learner"] == learner]
+        grown = [one for one in mine if one["offline"] == "known"]
+        longest = max((one["rounds"] for one in grown), default=0)
         parts = {
             "in every setting tried": mine,
-            f"with T = {longest}": [one for one in grown if one.rounds == longest],
-            "in the paper's own environments": [one for one in mine if one.offline != "known"],
+            f"with T = {longest}": [one for one in grown if one["rounds"] == longest],
+            "in the paper's own environments": [one for one in mine if one["offline"] != "known"],
         }
         found += [_ratio_claim(learner, where, part) for where, part in parts.items() if part]
     return found
 
 
-def _ratio_claim(learner: str, where: str, part: list[Ratio]) -> Claim:
-    worst = max(part, key=lambda one: one.mean)
-    far = [one.rounds for one in part if one.mean > _CLOSE]
-    after = [one.rounds for one in part if one.rounds > max(far, default=0)]
+def _ratio_claim(learner: str, where: str, part: list[dict[str, Any]]) -> Claim:
+    worst = max(part, key=lambda one: float(one["mean"]))
+    far = [one["rounds"] for one in part if one["mean"] > _CLOSE]
+    after = [one["rounds"] for one in part if one["rounds"] > max(far, default=0)]
     since = f"; in all from T = {min(after)} on" if far and after else ""
     return Claim(
         f"{learner}: cumulative risk within 10 % of the best single step size of its pool {where}",
         not far,
         f"{len(part) - len(far)} of {len(part)} settings{since}; largest ratio "
-        f"{worst.mean:.3f} ({worst.environment}, V_T {worst.variation}, "
-        f"T = {worst.rounds}, batches of {worst.batch_size}), of a single stream "
-        f"{max(one.worst for one in part):.3f}",
+        f"{worst['mean']:.3f} ({worst['environment']}, V_T {worst['variation']}, "
+        f"T = {worst['rounds']}, batches of {worst['batch_size']}), of a single stream "
+        f"{max(one['worst'] for one in part):.3f}",
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -84,9 +83,8 @@ def draw_shifts(alphas: Mapping[str, ArrayLike]) -> Any:
     with house_style():
         figure, panels = small_panels(len(courses), 0.4, 1.5, 0.05)
         for axes, (title, values) in zip(panels, courses.items(), strict=True):
-            time = np.arange(1, len(values) + 1)
-            axes.fill_between(time, values, color="0.85", linewidth=0)
-            axes.plot(time, values, color=_BLUE)
+            axes.fill_between(_rounds(values), values, color="0.85", linewidth=0)
+            axes.plot(_rounds(values), values, color=_BLUE)
             axes.set_title(title, fontsize=SMALL + 1)
             axes.set_ylim(-0.05, 1.05)
             axes.set_yticks([0, 0.5, 1])
@@ -94,35 +92,6 @@ def draw_shifts(alphas: Mapping[str, ArrayLike]) -> Any:
             axes.locator_params(axis="x", nbins=4)
         figure.supylabel(r"weight $\alpha_t$ of $\mu_2$", fontsize=SMALL + 1)
         return settled(figure)
-
-
-@dataclass(frozen=True, eq=False)
-class StreamPicture:
-    """What the picture of one stream shows.
-
-    Attributes
-    ----------
-    errors : mapping of str to (T,) array
-        Share of wrong predictions in each round, of up to three contenders in the order baseline,
-        learner, clairvoyant.
-    truth, estimate : (T,) arrays
-        Prevalence of one class: the stream's, and the learner's estimate.
-    share_name : str
-        Which class that is, for the axis.
-    title : str
-
-    Examples
-    --------
-    >>> picture = StreamPicture({"FIX": np.ones(2)}, np.ones(2), np.ones(2), "digit 8", "A stream")
-    >>> picture.share_name
-    'digit 8'
-    """
-
-    errors: Mapping[str, FloatArray]
-    truth: FloatArray
-    estimate: FloatArray
-    share_name: str
-    title: str
 
 
 def running_mean(values: FloatArray) -> FloatArray:
@@ -136,52 +105,67 @@ def running_mean(values: FloatArray) -> FloatArray:
     return np.asarray(np.cumsum(values) / np.arange(1, len(values) + 1))
 
 
-def save_stream_picture(picture: StreamPicture, path: str | os.PathLike[str]) -> None:
+def save_stream_picture(
+    path: str | os.PathLike[str],
+    errors: Mapping[str, FloatArray],
+    truth: FloatArray,
+    estimate: FloatArray,
+    *,
+    share_name: str,
+    title: str,
+) -> None:
     """Write a PNG with two panels: running error, and the prevalence of one class.
 
     Parameters
     ----------
-    picture : StreamPicture
     path : path
         The PNG; an old one is replaced when the new one is whole.
+    errors : mapping of str to (T,) array
+        Share of wrong predictions in each round, of up to three contenders in the order baseline,
+        learner, clairvoyant.
+    truth, estimate : (T,) arrays
+        Prevalence of one class: the stream's, and the learner's estimate.
+    share_name : str
+        Which class that is, for the axis.
+    title : str
 
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> series = np.linspace(0, 1, 5)
-    >>> picture = StreamPicture({"FIX": series}, series, series, "digit 8", "A stream")
+    >>> series, words = np.linspace(0, 1, 5), {"share_name": "digit 8", "title": "A stream"}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_stream_picture(picture, pathlib.Path(folder) / "a.png")
-    ...     (pathlib.Path(folder) / "a.png").read_bytes()[1:4]
+    ...     save_stream_picture(f"{folder}/a.png", {"FIX": series}, series, series, **words)
+    ...     pathlib.Path(f"{folder}/a.png").read_bytes()[1:4]
     b'PNG'
     """
     with house_style():
         figure = new_figure(6.4, width=8.0)
-        figure.suptitle(picture.title, fontsize=13)
+        figure.suptitle(title, fontsize=13)
         top, bottom = figure.subplots(2, 1, sharex=True)
-        for (name, errors), style in zip(picture.errors.items(), _CONTENDERS, strict=False):
-            label = f"{name}: {100 * errors.mean():.1f} %"
-            rounds = np.arange(1, len(errors) + 1)
-            top.plot(rounds, 100 * running_mean(errors), label=label, **style.line())
+        for (name, wrong), style in zip(errors.items(), _CONTENDERS, strict=False):
+            label = f"{name}: {100 * wrong.mean():.1f} %"
+            top.plot(_rounds(wrong), 100 * running_mean(wrong), label=label, **style.line())
         top.set_ylabel("average error so far (%)")
         top.set_ylim(bottom=0)
-        _draw_shares(bottom, picture)
+        _draw_shares(bottom, truth, estimate)
+        bottom.set_ylabel(f"share of {share_name}")
         for axes in (top, bottom):
             legend_above(axes, columns=3)
         write_whole(path, png_bytes(figure, resolutions=(150,)))
 
 
-def _draw_shares(axes: Any, picture: StreamPicture) -> None:
-    rounds = np.arange(1, len(picture.truth) + 1)
-    _, learner, truth = _CONTENDERS
-    axes.fill_between(rounds, picture.truth, step="mid", color="0.85", linewidth=0)
-    axes.step(rounds, picture.truth, where="mid", label="true share", **truth.line())
-    axes.plot(rounds, picture.estimate, label="estimated without labels", **learner.line())
+def _rounds(values: FloatArray) -> FloatArray:
+    return np.arange(1.0, len(values) + 1)
+
+
+def _draw_shares(axes: Any, truth: FloatArray, estimate: FloatArray) -> None:
+    _, learner, oracle = _CONTENDERS
+    axes.fill_between(_rounds(truth), truth, step="mid", color="0.85", linewidth=0)
+    axes.step(_rounds(truth), truth, where="mid", label="true share", **oracle.line())
+    axes.plot(_rounds(truth), estimate, label="estimated without labels", **learner.line())
     axes.set_xlabel("round")
-    axes.set_ylabel(f"share of {picture.share_name}")
-    highest = max(float(picture.truth.max()), float(picture.estimate.max()), _SMALLEST_AXIS)
-    axes.set_ylim(0, 1.08 * highest)
-    axes.set_xlim(1, max(2, len(rounds)))
+    axes.set_ylim(0, 1.08 * max(float(truth.max()), float(estimate.max()), _SMALLEST_AXIS))
+    axes.set_xlim(1, max(2, len(truth)))
 
 
 def draw_peri(
