@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal
 
 from priorshift.errors import InputError
 from priorshift.experiments.paper import TABLE_1, TABLE_2, TABLE_3, TABLE_4
@@ -57,18 +57,9 @@ def is_oracle(name: str) -> bool:
     return "oracle" in name
 
 
-class _Rule(NamedTuple):
-    """How entries that were measured side by side are marked."""
-
-    bold: Literal["ties", "best"]
-    bullet: Literal["better-than", "worse-than"] | None = None
-    reference: str | None = None
-
-
 def learner_table(
     cells: Mapping[tuple[str, str], Entry],
-    *,
-    title: str = "The paper's Table 1: learners on the synthetic data",
+    title: str = "Table 1",
     caption: str = "",
 ) -> Grid:
     """Lay out Table 1: learners as rows, shifts as columns.
@@ -91,9 +82,7 @@ def learner_table(
     learners = _ordered(TABLE_1, (learner for learner, _ in cells))
     shifts = _ordered(SHIFTS, (shift for _, shift in cells))
     cases = {
-        shift: _marked(
-            {name: cells.get((name, shift)) for name in learners}, TABLE_1, _Rule("ties")
-        )
+        shift: _marked({n: cells.get((n, shift)) for n in learners}, TABLE_1, {"bold": "ties"})
         for shift in shifts
     }
     rows = tuple(
@@ -107,8 +96,7 @@ def learner_table(
 
 def hint_table(
     cells: Mapping[tuple[int, str, str], Entry],
-    *,
-    title: str = "The paper's Table 2: hints of ATLAS-ADA on the synthetic data",
+    title: str = "Table 2",
     caption: str = "",
 ) -> Grid:
     """Lay out Table 2: shifts as rows, hints as columns, a group for each number of rows a round.
@@ -130,13 +118,12 @@ def hint_table(
     >>> grid.rows[0].cells[1].mark
     Mark(bold=True, bullet=True)
     """
-    rule = _Rule("best", "better-than", "none")
-    sizes = sorted({size for size, _, _ in cells})
-    blocks = [
-        _Block(f"Sample size: {size:,}", {key[1:]: cells[key] for key in cells if key[0] == size})
-        for size in sizes
-    ]
-    groups, rows = _blocks(blocks, SHIFTS, HINTS, rule)
+    rule = {"bold": "best", "bullet": "better-than", "reference": "none"}
+    blocks = {
+        f"Sample size: {size:,}": {key[1:]: cells[key] for key in cells if key[0] == size}
+        for size in sorted({size for size, _, _ in cells})
+    }
+    groups, rows = _side_by_side(blocks, SHIFTS, HINTS, rule)
     bold, bullet = "the best one", f"significantly better than ATLAS without hint (None) {_TEST}"
     return Grid(title, "shift", groups, rows, caption, bold, bullet)
 
@@ -145,7 +132,7 @@ def benchmark_table(
     cells: Mapping[tuple[str, str, str], Entry],
     *,
     table: Literal[3, 4],
-    title: str | None = None,
+    title: str = "Learners on real data",
     caption: str = "",
 ) -> Grid:
     """Lay out Table 3 or 4: data sets as rows, learners as columns, a group for each shift.
@@ -157,8 +144,7 @@ def benchmark_table(
         sets come in the paper's order, then others; learners beyond the paper are columns apart.
     table : {3, 4}
         3: Lin and Ber. 4: Sin and Squ.
-    title : str, optional
-    caption : str
+    title, caption : str
 
     Examples
     --------
@@ -173,62 +159,49 @@ def benchmark_table(
             f"there is no benchmark table {table!r}; give 3 (Lin, Ber) or 4 (Sin, Squ)"
         )
     shifts = next(iter((TABLE_3 if table == 3 else TABLE_4).values()))
-    rule = _Rule("best", "worse-than", "atlas-ada")
-    blocks = [
-        _Block(
-            paper_name(shift),
-            {(key[0], key[2]): cells[key] for key in cells if key[1] == shift},
-        )
+    rule = {"bold": "best", "bullet": "worse-than", "reference": "atlas-ada"}
+    blocks = {
+        paper_name(shift): {(key[0], key[2]): cells[key] for key in cells if key[1] == shift}
         for shift in shifts
         if any(key[1] == shift for key in cells)
-    ]
-    groups, rows = _blocks(blocks, DATA_SETS, LEARNERS, rule)
-    if title is None:
-        named = " and ".join(paper_name(shift) for shift in shifts)
-        title = f"The paper's Table {table}: learners on real data ({named})"
+    }
+    groups, rows = _side_by_side(blocks, DATA_SETS, LEARNERS, rule)
     bold, bullet = "the best one", f"significantly worse than ATLAS-ADA {_TEST}"
     return Grid(title, "data", groups, rows, caption, bold, bullet)
 
 
-class _Block(NamedTuple):
-    """A group of columns: its title, and its entries by row and column."""
-
-    title: str
-    cells: Mapping[tuple[str, str], Entry]
-
-
-def _blocks(
-    blocks: Sequence[_Block],
+def _side_by_side(
+    blocks: Mapping[str, Mapping[tuple[str, str], Entry]],
     row_order: Sequence[str],
     column_order: Sequence[str],
-    rule: _Rule,
+    rule: Mapping[str, Any],
 ) -> tuple[tuple[ColumnGroup, ...], tuple[GridRow, ...]]:
-    """Groups side by side: in each, the entries of one row were measured side by side."""
-    names = _ordered(row_order, (name for block in blocks for name, _ in block.cells))
+    """Groups of columns by their titles: in each, the entries of one row are marked together."""
+    names = _ordered(row_order, (name for block in blocks.values() for name, _ in block))
     cells: dict[str, list[GridCell]] = {name: [] for name in names}
     groups = []
-    for block in blocks:
-        columns = _ordered(column_order, (column for _, column in block.cells))
+    for title, block in blocks.items():
+        columns = _ordered(column_order, (column for _, column in block))
         heads = tuple(Column(paper_name(c), _kind(c, column_order)) for c in columns)
-        groups.append(ColumnGroup(block.title, heads))
+        groups.append(ColumnGroup(title, heads))
         for name in names:
-            case = {column: block.cells.get((name, column)) for column in columns}
+            case = {column: block.get((name, column)) for column in columns}
             cells[name] += _marked(case, column_order, rule).values()
     rows = tuple(GridRow(paper_name(name), tuple(cells[name])) for name in names)
     return tuple(groups), rows
 
 
 def _marked(
-    case: Mapping[str, Entry | None], rivals: Iterable[str], rule: _Rule
+    case: Mapping[str, Entry | None], rivals: Iterable[str], rule: Mapping[str, Any]
 ) -> dict[str, GridCell]:
-    """Cells of what was measured side by side; only the paper's own learners compete."""
+    """Cells of what was measured side by side, by a rule of ``marks``; only the paper's compete."""
     own = set(rivals)
     entries = {
         name: entry._replace(competes=entry.competes and name in own)
         for name, entry in case.items()
         if entry is not None
     }
-    found = marks(entries, bold=rule.bold, bullet=rule.bullet, reference=rule.reference)
+    found = marks(entries, **rule)
     return {
         name: GridCell(entries[name], found[name]) if name in entries else GridCell()
         for name in case
