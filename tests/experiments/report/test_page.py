@@ -9,7 +9,7 @@ import pytest
 
 import page_example
 from priorshift.errors import InputError
-from priorshift.experiments.report.drawings.style import house_style, new_figure
+from priorshift.experiments.report.drawings.style import drawing_style, new_figure
 from priorshift.experiments.report.grid import Grid
 from priorshift.experiments.report.grid_formats import GRID_FORMATS
 from priorshift.experiments.report.svg import inline_svg
@@ -101,7 +101,7 @@ def test_every_section_is_in_the_contents_in_order(html):
 
 
 def test_all_text_is_escaped():
-    with house_style():
+    with drawing_style():
         figure = new_figure(1.0)
     part = Part(
         "a",

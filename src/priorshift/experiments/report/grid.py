@@ -20,7 +20,7 @@ Kind = Literal["paper", "ours", "oracle"]
 
 
 class Entry(NamedTuple):
-    """The errors of one learner in one world, one for each seed.
+    """The errors of one learner on the streams of one setting, one for each seed.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def marks(
     reference: str | None = None,
     level: float = LEVEL,
 ) -> dict[str, Mark]:
-    """Mark the entries that were measured side by side in one world.
+    """Mark the entries that were measured side by side.
 
     Parameters
     ----------

@@ -106,10 +106,10 @@ def test_short_numbers_move_nothing_that_can_be_seen(figures):
     import io
     import re
 
-    from priorshift.experiments.report.drawings.style import house_style
+    from priorshift.experiments.report.drawings.style import drawing_style
 
     figure, whole = figures["peri"], io.StringIO()
-    with house_style():
+    with drawing_style():
         figure.savefig(whole, format="svg", metadata={"Date": None})
     for long, short in zip(
         re.findall(r' d="([^"]*)"', whole.getvalue()),

@@ -15,7 +15,7 @@ from priorshift.experiments.report.drawings.style import (
     GREY,
     SMALL,
     LineStyle,
-    house_style,
+    drawing_style,
     label_ends,
     line_style,
     new_figure,
@@ -66,7 +66,7 @@ def draw_weights(steps: ArrayLike, weights: Mapping[str, ArrayLike], rounds: int
     layers = {
         name: table(some, f"weights of {name}", None, len(sizes)) for name, some in weights.items()
     }
-    with house_style():
+    with drawing_style():
         from matplotlib.patches import Patch
 
         figure, panels = small_panels(len(layers), 1.0, 2.1, 0.07, sharex=True)
@@ -199,7 +199,7 @@ def draw_shl(running: RunningData | None = None, final: FinalWeightsData | None 
         heights.append(1.3 + 0.26 * len(table(final.steps, "steps", None)))
     if not heights:
         raise InputError("running and final are both None; give at least one panel")
-    with house_style():
+    with drawing_style():
         figure = new_figure(sum(heights))
         panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights).ravel()
         if running is not None:
@@ -314,7 +314,7 @@ def draw_skyline(
     whole = table(learner, "learner", len(x))
     whole_std = spread_of(learner_std, "learner_std", len(x))
     styles = ordered_styles(len(sizes))
-    with house_style():
+    with drawing_style():
         figure = new_figure(_SKYLINE_HEIGHT + 0.6)
         axes = figure.subplots()
         if log:

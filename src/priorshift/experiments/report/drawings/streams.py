@@ -16,7 +16,7 @@ from priorshift.experiments.report.drawings.style import (
     RED,
     SMALL,
     LineStyle,
-    house_style,
+    drawing_style,
     legend_above,
     line_style,
     new_figure,
@@ -80,7 +80,7 @@ def draw_shifts(alphas: Mapping[str, ArrayLike]) -> Any:
     if not alphas:
         raise InputError("alphas is empty; give at least one shift")
     courses = {title: table(alpha, f"alphas of {title}", None) for title, alpha in alphas.items()}
-    with house_style():
+    with drawing_style():
         figure, panels = small_panels(len(courses), 0.4, 1.5, 0.05)
         for axes, (title, values) in zip(panels, courses.items(), strict=True):
             axes.fill_between(_rounds(values), values, color="0.85", linewidth=0)
@@ -138,7 +138,7 @@ def save_stream_picture(
     ...     pathlib.Path(f"{folder}/a.png").read_bytes()[1:4]
     b'PNG'
     """
-    with house_style():
+    with drawing_style():
         figure = new_figure(6.4, width=8.0)
         figure.suptitle(title, fontsize=13)
         top, bottom = figure.subplots(2, 1, sharex=True)
@@ -208,7 +208,7 @@ def draw_peri(
     width = spread_of(std, "std", len(sizes))
     if period < 1:
         raise InputError(f"period is {period}; give the rounds of one period")
-    with house_style():
+    with drawing_style():
         figure = new_figure(3.7)
         axes = figure.subplots()
         for i, (other, (level, band)) in enumerate((references or {}).items()):

@@ -98,7 +98,7 @@ def line_style(name: str, place: int = 0) -> LineStyle:
     name : str
         As it is labelled: letters may be large, a hint in brackets may follow.
     place : int
-        Chooses the style of a name that the house does not know.
+        Chooses the style of a name that has none of its own.
 
     Examples
     --------
@@ -141,13 +141,13 @@ def ordered_styles(count: int, darkest: float = 0.0, palest: float = 0.82) -> li
 
 
 @contextmanager
-def house_style() -> Iterator[None]:
-    """Draw with the house's settings, whatever the user's matplotlibrc says, and put his back.
+def drawing_style() -> Iterator[None]:
+    """Draw with settings of our own, whatever the user's matplotlibrc says, and put his back.
 
     Examples
     --------
     >>> import matplotlib
-    >>> with house_style():
+    >>> with drawing_style():
     ...     matplotlib.rcParams["svg.hashsalt"]
     'priorshift'
     """
@@ -159,7 +159,7 @@ def house_style() -> Iterator[None]:
 
 
 def new_figure(height: float, width: float = WIDTH) -> Any:
-    """Return an empty figure; call it inside :func:`house_style`.
+    """Return an empty figure; call it inside :func:`drawing_style`.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def new_figure(height: float, width: float = WIDTH) -> Any:
 
     Examples
     --------
-    >>> with house_style():
+    >>> with drawing_style():
     ...     new_figure(3.0).get_size_inches().tolist()
     [5.6, 3.0]
     """
@@ -199,7 +199,7 @@ def small_panels(
 
     Examples
     --------
-    >>> with house_style():
+    >>> with drawing_style():
     ...     figure, panels = small_panels(3, 0.5, 1.5, 0.05)
     >>> len(panels), len(figure.axes)
     (3, 4)
@@ -222,7 +222,7 @@ def settled(figure: Any) -> Any:
 
     Examples
     --------
-    >>> with house_style():
+    >>> with drawing_style():
     ...     figure = settled(new_figure(2.0))
     """
     for _ in range(2):  # the first pass does not know yet how long the numbers on the axes are
@@ -243,7 +243,7 @@ def legend_above(axes: Any, columns: int, title: str | None = None) -> None:
 
     Examples
     --------
-    >>> with house_style():
+    >>> with drawing_style():
     ...     axes = new_figure(3.0).subplots()
     ...     lines = axes.plot([1, 2], label="a line")
     ...     legend_above(axes, columns=2)
@@ -302,7 +302,7 @@ def label_ends(
 
     Examples
     --------
-    >>> with house_style():
+    >>> with drawing_style():
     ...     axes = new_figure(3.0).subplots()
     ...     label_ends(axes, [(1.0, 0.5)], ["FIX"], [line_style("fix")], height=2.5)
     >>> [text.get_text() for text in axes.texts]
@@ -374,12 +374,12 @@ def table(values: ArrayLike, name: str, *shape: int | None) -> FloatArray:
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} is not an array of numbers: {error}") from None
     fits = array.ndim == len(shape) and all(
-        need is None or have == need for have, need in zip(array.shape, shape, strict=True)
+        wanted in (None, length) for length, wanted in zip(array.shape, shape, strict=True)
     )
     if not fits or 0 in array.shape:
-        wanted = ", ".join("n" if need is None else str(need) for need in shape)
-        wanted = f"({wanted},)" if len(shape) == 1 else f"({wanted})"
-        raise InputError(f"{name} has shape {array.shape}, the drawing needs {wanted}")
+        named = ", ".join("n" if length is None else str(length) for length in shape)
+        named += "," * (len(shape) == 1)
+        raise InputError(f"{name} has shape {array.shape}, the drawing needs ({named})")
     return array
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from priorshift.errors import InputError
 from priorshift.experiments.report.drawings.style import (
     GREY,
-    house_style,
+    drawing_style,
     legend_above,
     line_style,
     new_figure,
@@ -122,7 +122,7 @@ def draw_regret(panels: Sequence[RegretPanel], ylabel: str = "dynamic regret") -
     """
     if not panels:
         raise InputError("panels is empty; give at least one")
-    with house_style():
+    with drawing_style():
         figure = new_figure(0.3 + _PANEL * len(panels))
         places = figure.subplots(len(panels), 1, squeeze=False).ravel()
         for axes, panel in zip(places, panels, strict=True):
@@ -248,7 +248,7 @@ def draw_lemmas(
     count = (unbiased is not None) + (shrinking is not None)
     if not count:
         raise InputError("unbiased and shrinking are both None; give at least one panel")
-    with house_style():
+    with drawing_style():
         figure = new_figure(0.2 + 3.3 * count)
         panels = figure.subplots(count, 1, squeeze=False).ravel()
         if unbiased is not None:
