@@ -67,10 +67,12 @@ def regret(experiment: Experiment, found: Mapping[RegretTask, Mapping[str, Any]]
 def _regret_drawing(series: Sequence[Series]) -> Drawing:
     panels = []
     for environment, variation in REGIMES:
+        # In an order of their own: results come in that in which workers were done.
         drawn = tuple(
             _series(one)
+            for learner in _LEARNERS
             for one in series
-            if one.learner in _LEARNERS and one[1:4] == (environment, variation, _DRAWN_BATCH)
+            if one[:4] == (learner, environment, variation, _DRAWN_BATCH)
         )
         if drawn:
             title = _REGIMES[environment, variation]
