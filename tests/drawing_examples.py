@@ -10,7 +10,7 @@ STEPS = 0.002 * 2.0 ** np.arange(8)
 LEARNERS = ("FIX", "FTH", "FTFWH", "ROGD", "UOGD", "ATLAS", "ATLAS-ADA", "TRACKER", "AUTO")
 
 
-def weights(points: int = 200) -> drawings.WeightsData:
+def weights(points: int = 200) -> dict:
     rng = np.random.default_rng(0)
     time = np.linspace(0, 1, points)[:, None]
     found = {}
@@ -19,19 +19,23 @@ def weights(points: int = 200) -> drawings.WeightsData:
         logits = 6 * time * gain + rng.normal(0, 0.25, (points, 8))
         mass = np.exp(logits - logits.max(axis=1, keepdims=True))
         found[title] = mass / mass.sum(axis=1, keepdims=True)
-    return drawings.WeightsData(STEPS, found, rounds=10000)
+    return {"steps": STEPS, "weights": found, "rounds": 10000}
 
 
-def peri() -> drawings.PeriData:
+def peri() -> dict:
     rng = np.random.default_rng(1)
     buffers = np.arange(4, 104, 4)
     mean = 6.05 - 0.9 * np.exp(-(((buffers + 20) % 40 - 20) ** 2) / 6) + rng.normal(0, 0.02, 25)
-    return drawings.PeriData(
-        buffers, mean, period=40, std=np.full(25, 0.04), references={"ATLAS": (6.03, 0.02)}
-    )
+    return {
+        "buffers": buffers,
+        "mean": mean,
+        "period": 40,
+        "std": np.full(25, 0.04),
+        "references": {"ATLAS": (6.03, 0.02)},
+    }
 
 
-def shl(points: int = 200) -> drawings.ShlData:
+def shl(points: int = 200) -> dict:
     rng = np.random.default_rng(2)
     levels = [30.2, 27.0, 27.1, 29.5, 26.0, 25.1, 25.0, 23.2, 23.3]
     curves = {
@@ -44,25 +48,25 @@ def shl(points: int = 200) -> drawings.ShlData:
     final = drawings.FinalWeightsData(
         steps, [8.2, 16.5, 41.0, 82.0, 164.0, 410.0], mass / mass.sum(axis=0)
     )
-    return drawings.ShlData(drawings.RunningData(curves, rounds=7000), final)
+    return {"running": drawings.RunningData(curves, rounds=7000), "final": final}
 
 
-def skyline() -> drawings.SkylineData:
+def skyline() -> dict:
     x = np.array([8.2, 16.5, 41.0, 82.0, 164.0, 410.0])
     ideal = np.log(x) - 1
     errors = 20 + 0.35 * (np.arange(8)[:, None] - ideal) ** 2
-    return drawings.SkylineData(
-        x,
-        STEPS,
-        errors,
-        learner=errors.min(axis=0) + 0.1,
-        errors_std=np.full((8, 6), 0.15),
-        learner_std=np.full(6, 0.1),
-        log=True,
-    )
+    return {
+        "variations": x,
+        "steps": STEPS,
+        "errors": errors,
+        "learner": errors.min(axis=0) + 0.1,
+        "errors_std": np.full((8, 6), 0.15),
+        "learner_std": np.full(6, 0.1),
+        "log": True,
+    }
 
 
-def regret() -> drawings.RegretData:
+def regret() -> list[drawings.RegretPanel]:
     rng = np.random.default_rng(3)
     rounds = np.array([100, 200, 500, 1000, 2000, 5000, 10000])
     panels = []
@@ -80,14 +84,14 @@ def regret() -> drawings.RegretData:
                 drawings.RegretSeries(learner, rounds, mean, 0.2 * mean, slope, 0.02, bound)
             )
         panels.append(drawings.RegretPanel(title, tuple(series), rate, name))
-    return drawings.RegretData(panels)
+    return panels
 
 
-def lemmas() -> drawings.LemmasData:
+def lemmas() -> tuple[drawings.UnbiasedData, drawings.ShrinkingData]:
     rng = np.random.default_rng(4)
     true = np.linspace(0.2, 1.4, 12)
     sizes = np.array([100, 200, 500, 1000, 2000, 5000])
-    return drawings.LemmasData(
+    return (
         drawings.UnbiasedData(true, true + rng.normal(0, 0.01, 12), np.full(12, 0.08)),
         drawings.ShrinkingData(
             sizes,
@@ -100,13 +104,13 @@ def lemmas() -> drawings.LemmasData:
 
 
 DRAW = {
-    "weights": lambda: drawings.draw_weights(weights()),
-    "peri": lambda: drawings.draw_peri(peri()),
-    "shl": lambda: drawings.draw_shl(shl()),
-    "skyline": lambda: drawings.draw_skyline(skyline()),
+    "weights": lambda: drawings.draw_weights(**weights()),
+    "peri": lambda: drawings.draw_peri(**peri()),
+    "shl": lambda: drawings.draw_shl(**shl()),
+    "skyline": lambda: drawings.draw_skyline(**skyline()),
     "shifts": lambda: drawings.draw_shifts(drawings.paper_shifts()),
     "regret": lambda: drawings.draw_regret(regret()),
-    "lemmas": lambda: drawings.draw_lemmas(lemmas()),
+    "lemmas": lambda: drawings.draw_lemmas(*lemmas()),
 }
 
 

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from priorshift.experiments.paper import Cell
-from priorshift.experiments.report.entry import Entry, Mark
-from priorshift.experiments.report.grid import Column, ColumnGroup, Grid, GridCell, GridRow
+from priorshift.experiments.report.grid import (
+    Column,
+    ColumnGroup,
+    Entry,
+    Grid,
+    GridCell,
+    GridRow,
+    Mark,
+)
 
 NASTY = r"a_b & 50% $x$ #1 {y} ~z^2 \n [*] <i> | `c` ± • ≈"
 

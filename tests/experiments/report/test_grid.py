@@ -11,9 +11,7 @@ import pytest
 from grids import small
 from priorshift.errors import InputError
 from priorshift.experiments.paper import Cell
-from priorshift.experiments.report.entry import Entry, signed
-from priorshift.experiments.report.grid import Grid, GridCell, GridRow
-from priorshift.experiments.report.grid_notes import grid_notes
+from priorshift.experiments.report.grid import Entry, Grid, GridCell, GridRow, signed
 
 
 def test_an_entry_counts_as_numpy_does():
@@ -58,7 +56,7 @@ def test_rules_stand_before_what_is_beyond_the_paper():
 
 
 def notes(grid: Grid) -> str:
-    return "\n".join(grid_notes(grid))
+    return "\n".join(f"{sign}: {words}" if sign else words for sign, words in grid.notes())
 
 
 def test_notes_explain_every_mark_of_the_table():

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import io
 import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import pytest
 
 from grids import NASTY, nasty, small
-from priorshift.experiments.report.grid_csv import CSV_COLUMNS
+from priorshift.errors import PriorshiftError
 from priorshift.experiments.report.grid_formats import (
+    CSV_COLUMNS,
     GRID_FORMATS,
     to_csv,
     to_html,
@@ -43,6 +46,29 @@ def test_numbers_and_notes_are_in_every_format(write):
 def test_all_formats_have_an_ending():
     assert list(GRID_FORMATS) == ["txt", "md", "tex", "html", "csv"]
     assert all(isinstance(write(small()), str) for write in GRID_FORMATS.values())
+
+
+@pytest.mark.parametrize(
+    ("package", "write"),
+    [("jinja2", to_html), ("jinja2", to_latex), ("jinja2", to_markdown), ("pandas", to_csv)],
+)
+def test_a_missing_package_is_named_with_its_extra(monkeypatch, package, write):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == package else find(name)
+    )
+    with pytest.raises(
+        PriorshiftError, match=rf"{package}.*pip install 'priorshift\[experiments\]'"
+    ):
+        write(small())
+
+
+def test_every_template_is_beside_the_code():
+    folder = files("priorshift.experiments.report") / "templates"
+    names = {path.name for path in folder.iterdir()}
+    assert names == {
+        *("grid.html.j2", "grid.md.j2", "grid.tex.j2", "page.html.j2", "page.md.j2", "page.css")
+    }
 
 
 # Text

@@ -9,15 +9,13 @@ import pytest
 
 import page_example
 from priorshift.errors import InputError
-from priorshift.experiments.report.page import Page, Section, page_html, write_page
-from priorshift.experiments.report.page_blocks import (
-    Claims,
-    FigureBlock,
-    KeyValues,
-    TableBlock,
-    Text,
-)
-from priorshift.experiments.report.page_svg import inline_svg
+from priorshift.experiments.report.drawings.style import drawing_style, new_figure
+from priorshift.experiments.report.grid import Grid
+from priorshift.experiments.report.grid_formats import GRID_FORMATS
+from priorshift.experiments.report.svg import inline_svg
+from priorshift.experiments.reproduce.background import Background
+from priorshift.experiments.reproduce.page import page_html, write_report
+from priorshift.experiments.reproduce.parts import Claim, Drawing, Part
 
 EVIL = '<script>alert(1)</script> & "quoted"'
 VOID = {"meta", "link", "br"}
@@ -61,7 +59,7 @@ def read(html: str) -> Reader:
 
 @pytest.fixture(scope="module")
 def html() -> str:
-    return page_html(page_example.example_page(copies=2))
+    return page_example.example_html(copies=2)
 
 
 def test_the_page_is_well_formed_and_has_what_readers_need(html):
@@ -83,8 +81,9 @@ def test_names_are_unique_and_links_lead_to_them(html):
 
 def test_it_asks_for_nothing(html):
     outside = [link for link in read(html).links if not link.startswith("#")]
-    beside = {"table3.csv", *(f"{name}.svg" for name in page_example.drawings())}
-    assert set(outside) == {"data:,", *beside}
+    tables = {f"tables/table3.{ending}" for ending in GRID_FORMATS}
+    figures = {f"figures/{name}.{e}" for name in page_example.drawings() for e in ("svg", "png")}
+    assert set(outside) == {"data:,"} | tables | figures
     assert "<script" not in html
     assert "@import" not in html
     assert not re.search(r"url\((?!#)", html)
@@ -96,70 +95,59 @@ def test_two_of_every_figure_stay_below_2_megabytes(html):
 
 
 def test_every_section_is_in_the_contents_in_order(html):
-    page = page_example.example_page(copies=2)
+    names = [part.name for part in page_example.example_parts(copies=2)]
     contents = html[html.index("<nav") : html.index("</nav>")]
-    assert re.findall(r'href="#([^"]*)"', contents) == [s.anchor for s in page.sections]
+    assert re.findall(r'href="#([^"]*)"', contents) == names
 
 
 def test_all_text_is_escaped():
-    svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"/>'
-    blocks = [
-        Text([EVIL], [EVIL]),
-        TableBlock("<table></table>", EVIL),
-        FigureBlock(svg, EVIL, EVIL),
-        KeyValues([(EVIL, EVIL)]),
-        Claims([(EVIL, True, EVIL), (EVIL, False, EVIL)]),
-    ]
-    html = page_html(Page(EVIL, EVIL, [Section(EVIL, "a", blocks)]))
-    reader = read(html)
+    with drawing_style():
+        figure = new_figure(1.0)
+    part = Part(
+        "a",
+        EVIL,
+        [EVIL],
+        {EVIL: Grid(EVIL, EVIL, (), ())},
+        [Drawing(EVIL, figure, EVIL, EVIL)],
+        [Claim(EVIL, True, EVIL), Claim(EVIL, False, EVIL)],
+        items=[EVIL],
+        pairs=[(EVIL, EVIL)],
+    )
+    reader = read(page_html(EVIL, EVIL, [part]))
     assert "script" not in reader.tags
-    # Seen as it was written: title twice, lead, contents, heading; in the blocks a paragraph, an
-    # item, a caption, key and value, two claims and two details.
-    assert sum(EVIL in words for words in reader.words) == 14
+    # Seen as it was written: title twice, lead, contents, heading; in the part a paragraph, an
+    # item, a table's title and stub, its files, a caption, two files, key and value, two claims
+    # and two details.
+    assert sum(EVIL in words for words in reader.words) == 16 + len(GRID_FORMATS) + 2
 
 
 def test_claims_say_so_in_words():
-    html = Claims([("a", True, ""), ("b", False, "c"), ("d", True, "")]).html("x")
+    claims = [Claim("a", True, ""), Claim("b", False, "c"), Claim("d", True, "")]
+    html = page_html("a", "b", [Part("c", "c", claims=claims)])
     assert "2 of 3 claims hold." in html
     assert html.count("<b>holds</b>") == 2
     assert "<b>does not hold</b> b <small>c</small>" in html
 
 
 def test_a_page_is_written_whole(tmp_path):
-    path = write_page(Page("a", "b", ()), tmp_path / "a.html")
-    assert [child.name for child in tmp_path.iterdir()] == ["a.html"]
-    assert path.read_text(encoding="utf-8") == page_html(Page("a", "b", ()))
+    background = Background("priorshift reproduce all", False, 1, 1, 0.0, 0.0, ())
+    path = write_report([Part("a", "b")], [], background, tmp_path)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.name == "report.html"
+    assert [tag for tag in read(path.read_text(encoding="utf-8")).tags if tag == "section"] == [
+        *("section", "section", "section")  # the part, what differs, the settings
+    ]
 
 
 @pytest.mark.parametrize("anchor", ["", "A", "1a", "a b", "a--1", "contents", 'a"', "a-"])
 def test_anchors_that_cannot_be_linked_to_are_refused(anchor):
     with pytest.raises(InputError, match="anchor"):
-        Section("a", anchor, ())
+        Part(anchor, "a")
 
 
 def test_two_sections_of_one_name_are_refused():
-    with pytest.raises(InputError, match="two sections have the anchor 'a'"):
-        Page("a", "b", [Section("a", "a", ()), Section("b", "a", ())])
-
-
-@pytest.mark.parametrize("text", ["<p>a</p>", "<table>", "a <table></table>"])
-def test_what_is_no_table_is_refused(text):
-    with pytest.raises(InputError, match="from <table> to </table>"):
-        TableBlock(text, "a")
-
-
-@pytest.mark.parametrize(
-    "inside", ["<script>1</script>", '<img src="http://a/b">', '<td onclick="a()">1</td>']
-)
-def test_a_table_with_more_than_cells_is_refused(inside):
-    with pytest.raises(InputError, match="the table holds"):
-        TableBlock(f"<table>{inside}</table>", "a")
-
-
-@pytest.mark.parametrize("name", ["http://a/b.csv", "javascript:a()", "//a/b", "data:text/html,a"])
-def test_files_elsewhere_are_refused(name):
-    with pytest.raises(InputError, match="is an address"):
-        TableBlock("<table></table>", "a", [name]).html("x")
+    with pytest.raises(InputError, match="two parts have the name 'a'"):
+        page_html("a", "b", [Part("a", "a"), Part("a", "b")])
 
 
 def wrap(inside: str, attributes: str = 'viewBox="0 0 1 1"') -> str:

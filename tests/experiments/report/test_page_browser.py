@@ -6,7 +6,6 @@ import pytest
 
 import browser
 import page_example
-from priorshift.experiments.report.page import page_html, write_page
 
 
 def test_what_is_missing_is_named(monkeypatch):
@@ -27,11 +26,12 @@ def chromium():
 
 @pytest.fixture(scope="module")
 def html():
-    return page_html(page_example.example_page())
+    return page_example.example_html()
 
 
-def test_nothing_is_wrong_with_a_page(chromium, tmp_path):
-    path = write_page(page_example.example_page(), tmp_path / "page.html")
+def test_nothing_is_wrong_with_a_page(chromium, html, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(html, encoding="utf-8")
     assert browser.check_page(path, driver=chromium) == []
 
 

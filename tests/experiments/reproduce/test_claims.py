@@ -5,18 +5,15 @@ from __future__ import annotations
 import pytest
 
 from priorshift.experiments.paper import TABLE_1, TABLE_2, TABLE_3, TABLE_4
-from priorshift.experiments.report.entry import Entry
-from priorshift.experiments.reproduce.claim import Tally
-from priorshift.experiments.reproduce.claim_formats import (
-    claims_markdown,
-    claims_text,
-)
+from priorshift.experiments.report.grid import Entry
 from priorshift.experiments.reproduce.claims import (
-    Claim,
+    Tally,
     benchmark_claims,
     hint_claims,
     learner_claims,
 )
+from priorshift.experiments.reproduce.page import page_markdown
+from priorshift.experiments.reproduce.parts import Claim, Part, claims_text
 
 
 def runs(mean, gap=0.0):
@@ -200,5 +197,6 @@ def test_formats():
     text = claims_text(claims, width=60)
     assert text.startswith("1 of 2 claims hold.\nholds  a | b < c: 1 & 2\nFAILS  d: word")
     assert max(map(len, text.splitlines())) <= 60
-    markdown = claims_markdown(claims)
+    markdown = page_markdown("a", [], [Part("a", "b", claims=claims)])
+    assert "1 of 2 claims hold.\n\n| claim | holds | measured |\n|:---|:---|:---|\n" in markdown
     assert r"| a \| b \< c | yes | 1 \& 2 |" in markdown

@@ -53,7 +53,7 @@ def regret_runs(exponent, ratio=1.0, share=0.1, learner="atlas-theory", variatio
 
 
 def claim(found, *words):
-    (one,) = [c for c in found["claims"] if all(word in c["text"] for word in words)]
+    (one,) = [c for c in found.claims if all(word in c.text for word in words)]
     return one
 
 
@@ -85,21 +85,21 @@ def test_what_no_power_law_can_be_fitted_to():
 )
 def test_exponents_are_held_against_the_theorem(variation, exponent, holds):
     found = summarise(regret_runs(exponent, variation=variation))
-    (series,) = found["series"]
-    assert series["fitted_rounds"] == [1000, 2000, 4000, 8000, 16_000]
-    assert series["fit"]["slope"] == pytest.approx(exponent)
-    assert series["mean"][:2] == [1.5, 1.5]
-    assert series["std"][0] == pytest.approx(np.sqrt(0.5))
-    assert claim(found, "exponent")["holds"] is holds
+    (series,) = found.series
+    assert series.fitted == [1000, 2000, 4000, 8000, 16_000]
+    assert series.fit.slope == pytest.approx(exponent)
+    assert series.mean[:2] == [1.5, 1.5]
+    assert series.std[0] == pytest.approx(np.sqrt(0.5))
+    assert claim(found, "exponent").holds is holds
 
 
 def test_ratios_are_held_against_ten_percent():
-    assert claim(summarise(regret_runs(0.5, ratio=1.09)), "10 %", "every setting")["holds"]
+    assert claim(summarise(regret_runs(0.5, ratio=1.09)), "10 %", "every setting").holds
     found = summarise(regret_runs(0.5, ratio=1.11))
     bad = claim(found, "10 %", "every setting")
-    assert not bad["holds"]
-    assert "0 of 7" in bad["detail"]
-    assert found["ratios"][0]["worst"] == 1.11
+    assert not bad.holds
+    assert "0 of 7" in bad.detail
+    assert found.ratios[0]["worst"] == 1.11
 
 
 def test_long_streams_are_judged_apart():
@@ -108,17 +108,17 @@ def test_long_streams_are_judged_apart():
         if settings["rounds"] < 1000:
             result["pool"]["ratio"] = 1.4
     found = summarise(runs)
-    assert not claim(found, "10 %", "every setting")["holds"]
-    assert "5 of 7 settings; in all from T = 1000 on" in claim(found, "every setting")["detail"]
-    assert claim(found, "10 %", "T = 16000")["holds"]
+    assert not claim(found, "10 %", "every setting").holds
+    assert "5 of 7 settings; in all from T = 1000 on" in claim(found, "every setting").detail
+    assert claim(found, "10 %", "T = 16000").holds
 
 
 def test_bounds():
-    assert claim(summarise(regret_runs(0.5)), "bound")["holds"]
-    assert not claim(summarise(regret_runs(0.5, share=1.2)), "bound")["holds"]
+    assert claim(summarise(regret_runs(0.5)), "bound").holds
+    assert not claim(summarise(regret_runs(0.5, share=1.2)), "bound").holds
     # The constants of the paper's experiments are not the theorem's.
-    learners = summarise(regret_runs(0.5, learner="atlas-paper"))["claims"]
-    assert not [c for c in learners if "bound" in c["text"]]
+    learners = summarise(regret_runs(0.5, learner="atlas-paper")).claims
+    assert not [c for c in learners if "bound" in c.text]
 
 
 def lemma1_run(raw, clipped):
@@ -134,11 +134,11 @@ def lemma1_run(raw, clipped):
 
 def test_lemma_1_verdicts():
     found = summarise([lemma1_run(1.02, 1.2)])
-    assert [c["holds"] for c in found["claims"]] == [True, True]
-    assert found["lemma1"]["points"][0]["clipped"]["z"] == pytest.approx(20.0)
-    assert found["lemma1"]["critical"] == pytest.approx(2.5758, abs=1e-4)
+    assert [c.holds for c in found.claims] == [True, True]
+    assert found.lemma1["points"][0]["clipped"]["z"] == pytest.approx(20.0)
+    assert found.lemma1["critical"] == pytest.approx(2.5758, abs=1e-4)
     found = summarise([lemma1_run(1.03, 1.02)])
-    assert [c["holds"] for c in found["claims"]] == [False, False]
+    assert [c.holds for c in found.claims] == [False, False]
 
 
 @pytest.mark.parametrize(("exponent", "holds"), [(-0.5, True), (-0.4, False), (-0.6, False)])
@@ -156,26 +156,26 @@ def test_lemma_2_verdicts(exponent, holds):
         for rows in (300, 1000, 3000)
     ]
     found = summarise(runs)
-    assert claim(found, "estimated risk falls")["holds"] is holds
-    assert claim(found, "class mix")["holds"]
-    assert claim(found, "below the bound")["holds"] is holds
-    assert found["lemma2"]["bound"] == [None, 1.0, 1.0]
+    assert claim(found, "estimated risk falls").holds is holds
+    assert claim(found, "class mix").holds
+    assert claim(found, "below the bound").holds is holds
+    assert found.lemma2["bound"] == [None, 1.0, 1.0]
 
 
 def test_a_summary_of_parts_is_plain():
     runs = [*regret_runs(0.5)[:2], lemma1_run(1.0, 1.1)]
     found = summarise(runs)
-    assert found["series"][0]["fit"] is None
-    assert found["lemma2"] is None
-    assert json.loads(json.dumps(found)) == found
+    assert found.series[0].fit is None
+    assert found.lemma2 is None
+    assert json.loads(json.dumps(found)) == json.loads(json.dumps(summarise(runs)))
 
 
 def test_notes_say_what_was_measured():
     runs = regret_runs(0.82, learner="atlas-paper") + regret_runs(0.46, learner="atlas-paper-raw")
-    (note,) = summarise(runs)["notes"]
+    (note,) = summarise(runs).notes
     assert "0.820" in note
     assert "0.460" in note
-    (note,) = summarise(regret_runs(0.5))["notes"]
+    (note,) = summarise(regret_runs(0.5)).notes
     assert "T = 16000 rounds the weights of the 2 base learners" in note
     assert "between 0.500 and 0.500" in note
-    assert summarise([])["notes"] == []
+    assert summarise([]).notes == []

@@ -10,7 +10,7 @@ from scipy.stats import t as student
 
 from priorshift.errors import InputError
 from priorshift.experiments.paper import TABLE_1, TABLE_2, TABLE_3, TABLE_4
-from priorshift.experiments.report.entry import Entry
+from priorshift.experiments.report.grid import Entry
 from priorshift.experiments.reproduce.significance import is_worse, marks, paired_p_value
 
 RNG = np.random.default_rng(5)

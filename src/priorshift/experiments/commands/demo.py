@@ -18,12 +18,8 @@ from priorshift.datasets import digits_split
 from priorshift.errors import InputError
 from priorshift.experiments.description import kernels_of
 from priorshift.experiments.perform import prepare_kernels
-from priorshift.experiments.report.figures import (
-    StreamPicture,
-    need_matplotlib,
-    save_stream_picture,
-)
-from priorshift.experiments.report.output import check_writable
+from priorshift.experiments.report.drawings.streams import save_stream_picture
+from priorshift.experiments.report.output import check_writable, need
 from priorshift.experiments.report.tables import text_table
 from priorshift.experiments.report.terminal import mix_plot, printable
 from priorshift.learners import LEARNERS, as_learner
@@ -98,7 +94,7 @@ def demo(options: argparse.Namespace) -> None:
     """
     if Path(options.out).suffix.lower() != ".png":
         raise InputError(f"--out {options.out}: the picture is a PNG; end its name in .png")
-    need_matplotlib()
+    need("matplotlib")
     check_writable(options.out, "--out")
     contest = hold_contest(options.learner, options.rounds, options.seed)
     _show(contest)
@@ -201,14 +197,14 @@ def _show(contest: Contest) -> None:
 
 def _picture(contest: Contest, out: str) -> None:
     focus = _FOCUS[-1]
-    picture = StreamPicture(
-        errors=contest.errors,
-        truth=contest.truth[:, focus],
-        estimate=contest.estimate[:, focus],
+    save_stream_picture(
+        out,
+        contest.errors,
+        contest.truth[:, focus],
+        contest.estimate[:, focus],
         share_name=f"digit {focus}",
         title="Handwritten digits while the class mix changes",
     )
-    save_stream_picture(picture, out)
 
 
 def _say(text: str) -> None:

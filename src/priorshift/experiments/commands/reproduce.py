@@ -15,7 +15,7 @@ from priorshift.errors import InputError
 from priorshift.experiments.paper import declared
 from priorshift.experiments.progress import Progress, duration
 from priorshift.experiments.report import printable
-from priorshift.experiments.report.figures import need_matplotlib
+from priorshift.experiments.report.output import need
 from priorshift.experiments.reproduce.plan import EXPERIMENTS
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> None:
     0
     """
     names = chosen(options.what or ["all"])
-    need_matplotlib()
+    need("matplotlib", "jinja2", "pandas")
     from priorshift.experiments.reproduce.whole import reproduce  # it imports everything there is
 
     out = _folder(options.out or _OUT + "-quick" * options.quick)

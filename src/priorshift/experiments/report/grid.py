@@ -5,15 +5,105 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from priorshift.errors import InputError
-from priorshift.experiments.report.entry import Entry, Mark
+from priorshift.experiments.paper import Cell
 
+SKETCH_MARK = "≈"
+BULLET = "•"
 Kind = Literal["paper", "ours", "oracle"]
 """Whose a row or a column is; what is not the paper's stands apart, behind a rule."""
+
+
+class Entry(NamedTuple):
+    """The errors of one learner on the streams of one setting, one for each seed.
+
+    Parameters
+    ----------
+    errors : tuple of float
+        Average error in percent, one number for each seed, in the same order of seeds in every
+        entry of a table. Empty: not run, only the paper's number is shown.
+    published : Cell, optional
+        The paper's mean and deviation.
+    sketch : str, optional
+        What the learner read in the place of the held-out set, as "blocks:1000"; None: all of it.
+    competes : bool
+        False for what is shown apart and never marked: the oracle, learners beyond the paper.
+
+    Examples
+    --------
+    >>> entry = Entry((4.25, 4.31), published=Cell(4.27, 0.02))
+    >>> round(entry.mean, 2), round(entry.std, 3), round(entry.difference, 2)
+    (4.28, 0.042, 0.01)
+    """
+
+    errors: tuple[float, ...]
+    published: Cell | None = None
+    sketch: str | None = None
+    competes: bool = True
+
+    @property
+    def mean(self) -> float:
+        """Mean over the seeds; not a number where nothing was run.
+
+        Examples
+        --------
+        >>> Entry((1.0, 2.0)).mean, Entry(()).mean
+        (1.5, nan)
+        """
+        return statistics.fmean(self.errors) if self.errors else float("nan")
+
+    @property
+    def std(self) -> float | None:
+        """Sample standard deviation over the seeds; None for fewer than two.
+
+        Examples
+        --------
+        >>> Entry((1.0, 3.0, 5.0)).std, Entry((1.0,)).std
+        (2.0, None)
+        """
+        return statistics.stdev(self.errors) if len(self.errors) > 1 else None
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's mean; None where one of them is missing.
+
+        Examples
+        --------
+        >>> Entry((4.5,), published=Cell(4.0, 0.1)).difference
+        0.5
+        """
+        if self.published is None or not self.errors:
+            return None
+        return self.mean - self.published.mean
+
+
+class Mark(NamedTuple):
+    """How an entry is set: in bold, with a bullet before it.
+
+    Examples
+    --------
+    >>> Mark(bold=True)
+    Mark(bold=True, bullet=False)
+    """
+
+    bold: bool = False
+    bullet: bool = False
+
+
+def signed(difference: float) -> str:
+    """Write a difference with its sign and two decimals; what rounds to nought is never negative.
+
+    Examples
+    --------
+    >>> signed(0.254), signed(-0.05), signed(-0.001)
+    ('+0.25', '-0.05', '+0.00')
+    """
+    return f"{round(difference, 2) + 0.0:+.2f}"
 
 
 class GridCell(NamedTuple):
@@ -195,3 +285,52 @@ class Grid:
             pairs = zip(["ours", *kinds], kinds, strict=False)
             found += [before == "paper" and kind != "paper" for before, kind in pairs]
         return found
+
+    def notes(self) -> list[tuple[str, str]]:
+        r"""Say what the numbers and marks of the table mean; only of those that it can show.
+
+        Returns
+        -------
+        list of (sign, words)
+            The sign may be empty. "bold" and "paper" stand for what a format shows in bold, and
+            for the paper's number as it shows it.
+
+        Examples
+        --------
+        >>> cell = GridCell(Entry((4.25, 4.3), sketch="blocks:1000"), Mark(bold=True))
+        >>> grid = Grid("Errors", "learner", (ColumnGroup("", (Column("squ"),)),),
+        ...             (GridRow("ATLAS", (cell,)),), bold="the best one")
+        >>> for sign, words in grid.notes():
+        ...     print(f"{sign}: {words}")
+        : Average error in %: mean ± sample standard deviation over 2 seeds.
+        bold: the best one.
+        ≈: run on a sketch of the held-out set (blocks:1000), not on all of it.
+        """
+        entries = [place.cell.entry for place in self.places() if place.cell.entry is not None]
+        counts = sorted({len(entry.errors) for entry in entries if entry.errors})
+        sketches = ", ".join(dict.fromkeys(entry.sketch for entry in entries if entry.sketch))
+        kinds = [row.kind for row in self.rows] + [column.kind for _, column in self.columns()]
+        notes = [("", _seeds_words(counts))] if counts else []
+        if self.bold:
+            notes.append(("bold", f"{self.bold}."))
+        if self.bullet:
+            notes.append((BULLET, f"{self.bullet}."))
+        if counts == [1] and (self.bold or self.bullet):
+            words = "One seed allows no test: only the best is bold, nothing has a bullet."
+            notes.append(("", words))
+        if sketches:
+            words = f"run on a sketch of the held-out set ({sketches}), not on all of it."
+            notes.append((SKETCH_MARK, words))
+        if any(entry.published is not None for entry in entries):
+            notes.append(("paper", "the paper's mean, and ours minus it."))
+        if any(kind != "paper" for kind in kinds):
+            words = "the oracle and learners beyond the paper; they are never marked."
+            notes.append(("Apart", words))
+        return notes
+
+
+def _seeds_words(counts: list[int]) -> str:
+    if counts == [1]:
+        return "Average error in %, one seed."
+    seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"Average error in %: mean ± sample standard deviation over {seeds} seeds."

@@ -10,11 +10,7 @@ import numpy as np
 
 from priorshift.experiments.report.drawings import (
     FinalWeightsData,
-    PeriData,
     RunningData,
-    ShlData,
-    SkylineData,
-    WeightsData,
     draw_peri,
     draw_shifts,
     draw_shl,
@@ -23,9 +19,8 @@ from priorshift.experiments.report.drawings import (
     paper_shifts,
 )
 from priorshift.experiments.report.tables import learner_label
-from priorshift.experiments.reproduce.claim import Claim
-from priorshift.experiments.reproduce.names import paper_name
-from priorshift.experiments.reproduce.parts import Drawing, Part, Results, by_seed
+from priorshift.experiments.reproduce.layouts import paper_name
+from priorshift.experiments.reproduce.parts import Claim, Drawing, Part, Results, by_seed
 from priorshift.experiments.reproduce.plan import Experiment, StreamRun
 from priorshift.simulation.shifts import Square
 
@@ -40,7 +35,7 @@ def weights(experiment: Experiment, results: Results) -> Part:
     runs = experiment.runs["cell"]
     steps = results[runs[0]]["steps"]
     layers = {paper_name(str(run.shift)): results[run]["weights"] for run in runs}
-    figure = draw_weights(WeightsData(steps, layers, runs[0].rounds))
+    figure = draw_weights(steps, layers, runs[0].rounds)
     means = {str(run.shift): _mean_step(results[run]) for run in runs}
     slow, fast = means["lin"], min(means[name] for name in ("squ", "sin", "ber"))
     detail = ", ".join(f"{paper_name(name)} {mean:.2g}" for name, mean in means.items())
@@ -67,7 +62,7 @@ def peri(experiment: Experiment, results: Results) -> Part:
     }
     period = Square().period
     means = {size: mean for size, (mean, _) in found.items()}
-    data = PeriData(
+    figure = draw_peri(
         list(means),
         list(means.values()),
         period,
@@ -95,7 +90,7 @@ def peri(experiment: Experiment, results: Results) -> Part:
         f"{atlas[0].rounds:,} rounds of {atlas[0].batch_size}, {seeds} seed{'s' * (seeds > 1)}."
     )
     alt = f"Error over buffer size with dips at multiples of {period}. {claims[0].detail}."
-    drawing = Drawing("fig-peri", draw_peri(data), caption, alt)
+    drawing = Drawing("fig-peri", figure, caption, alt)
     return Part(experiment.name, experiment.title, (), {}, (drawing,), claims)
 
 
@@ -111,7 +106,7 @@ def shl(experiment: Experiment, results: Results) -> Part:
     first = next(iter(courses))
     rounds = results[first]["rounds"]
     drifts = [(run, some) for run, some in groups.items() if "weights" in run.track]
-    figure = draw_shl(ShlData(RunningData(curves, rounds), _final_weights(drifts, results)))
+    figure = draw_shl(RunningData(curves, rounds), _final_weights(drifts, results))
     claims = _shl_claims(errors, drifts, results)
     listed = ", ".join(f"{name} {error:.2f}" for name, error in errors.items())
     caption = (
@@ -186,9 +181,7 @@ def skyline(experiment: Experiment, results: Results) -> Part:
     learner = np.array([_mean_std(whole[key], results) for key in every])
     drifts = [_drift(whole[key], results) for key in every]
     figure = draw_skyline(
-        SkylineData(
-            drifts, steps, table[..., 0], learner[:, 0], table[..., 1], learner[:, 1], log=True
-        )
+        drifts, steps, table[..., 0], learner[:, 0], table[..., 1], learner[:, 1], log=True
     )
     behind = learner[:, 0] - table[..., 0].min(axis=0)
     detail = ", ".join(f"{gap:+.2f}" for gap in behind)

@@ -1,41 +1,66 @@
-"""The paper's four tables as grids: which rows and columns they have and what marks them."""
+"""The paper's four tables: what it calls things, rows and columns in its order, and their marks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal
 
 from priorshift.errors import InputError
-from priorshift.experiments.paper import TABLE_1, TABLE_3, TABLE_4
-from priorshift.experiments.report.entry import Entry
-from priorshift.experiments.report.grid import Column, ColumnGroup, Grid, GridCell, GridRow, Kind
-from priorshift.experiments.reproduce.names import (
-    DATA_SETS,
-    HINTS,
-    LEARNERS,
-    SHIFTS,
-    is_oracle,
-    paper_name,
+from priorshift.experiments.paper import TABLE_1, TABLE_2, TABLE_3, TABLE_4
+from priorshift.experiments.report.grid import (
+    Column,
+    ColumnGroup,
+    Entry,
+    Grid,
+    GridCell,
+    GridRow,
+    Kind,
 )
+from priorshift.experiments.report.tables import learner_label
 from priorshift.experiments.reproduce.significance import marks
 
+SHIFTS = tuple(TABLE_1["fix"])
+HINTS = tuple(TABLE_2[1]["lin"])
+LEARNERS = tuple(TABLE_3["mnist"]["lin"])
+DATA_SETS = tuple(TABLE_3)
+
+_NAMES = {
+    **{"arxiv": "ArXiv", "eurosat": "EuroSAT", "mnist": "MNIST", "fashion": "Fashion"},
+    **{"cifar10": "CIFAR10", "cinic10": "CINIC10"},
+    **{"none": "None", "win": "Win", "peri": "Peri", "fwd": "Fwd", "okm": "OKM"},
+    **{"lin": "Lin", "squ": "Squ", "sin": "Sin", "ber": "Ber"},
+}
 _TEST = "by the paired t-test at 5 %"
 
 
-class _Rule(NamedTuple):
-    """How the entries of one world are marked."""
+def paper_name(name: str) -> str:
+    """Write a data set, shift, hint or learner, named as on the command line, as the paper does.
 
-    bold: Literal["ties", "best"]
-    bullet: Literal["better-than", "worse-than"] | None = None
-    reference: str | None = None
+    Examples
+    --------
+    >>> paper_name("eurosat"), paper_name("okm"), paper_name("atlas-ada"), paper_name("oracle")
+    ('EuroSAT', 'OKM', 'ATLAS-ADA', 'oracle')
+    """
+    if name in _NAMES:
+        return _NAMES[name]
+    return name if is_oracle(name) else learner_label(name, None)  # others are learners
+
+
+def is_oracle(name: str) -> bool:
+    """Whether a row or column is a clairvoyant's.
+
+    Examples
+    --------
+    >>> is_oracle("calibrated oracle"), is_oracle("atlas")
+    (True, False)
+    """
+    return "oracle" in name
 
 
 def learner_table(
     cells: Mapping[tuple[str, str], Entry],
-    *,
-    title: str = "The paper's Table 1: learners on the synthetic data",
+    title: str = "Table 1",
     caption: str = "",
-    labels: Mapping[str, str] | None = None,
 ) -> Grid:
     """Lay out Table 1: learners as rows, shifts as columns.
 
@@ -45,8 +70,6 @@ def learner_table(
         The paper's learners come first and in its order, then others in the order of ``cells``,
         then what has "oracle" in its name. A missing cell is empty.
     title, caption : str
-    labels : mapping, optional
-        What to call learners and shifts, where it is not the paper's name.
 
     Examples
     --------
@@ -58,29 +81,23 @@ def learner_table(
     """
     learners = _ordered(TABLE_1, (learner for learner, _ in cells))
     shifts = _ordered(SHIFTS, (shift for _, shift in cells))
-    worlds = {
-        shift: _marked(
-            {name: cells.get((name, shift)) for name in learners}, TABLE_1, _Rule("ties")
-        )
+    cases = {
+        shift: _marked({n: cells.get((n, shift)) for n in learners}, TABLE_1, {"bold": "ties"})
         for shift in shifts
     }
     rows = tuple(
-        GridRow(
-            paper_name(name, labels), tuple(worlds[s][name] for s in shifts), _kind(name, TABLE_1)
-        )
+        GridRow(paper_name(name), tuple(cases[s][name] for s in shifts), _kind(name, TABLE_1))
         for name in learners
     )
-    columns = tuple(Column(paper_name(shift, labels)) for shift in shifts)
+    columns = tuple(Column(paper_name(shift)) for shift in shifts)
     bold = f"the best, and those not significantly worse {_TEST}"
     return Grid(title, "learner", (ColumnGroup("", columns),), rows, caption, bold)
 
 
 def hint_table(
     cells: Mapping[tuple[int, str, str], Entry],
-    *,
-    title: str = "The paper's Table 2: hints of ATLAS-ADA on the synthetic data",
+    title: str = "Table 2",
     caption: str = "",
-    labels: Mapping[str, str] | None = None,
 ) -> Grid:
     """Lay out Table 2: shifts as rows, hints as columns, a group for each number of rows a round.
 
@@ -90,7 +107,6 @@ def hint_table(
         The hint "none" is ATLAS. Other names than the paper's hints ("tracker", "oracle", ...) are
         columns apart, in every group that has one of them.
     title, caption : str
-    labels : mapping, optional
 
     Examples
     --------
@@ -102,13 +118,12 @@ def hint_table(
     >>> grid.rows[0].cells[1].mark
     Mark(bold=True, bullet=True)
     """
-    rule = _Rule("best", "better-than", "none")
-    sizes = sorted({size for size, _, _ in cells})
-    blocks = [
-        _Block(f"Sample size: {size:,}", {key[1:]: cells[key] for key in cells if key[0] == size})
-        for size in sizes
-    ]
-    groups, rows = _blocks(blocks, SHIFTS, HINTS, rule, labels)
+    rule = {"bold": "best", "bullet": "better-than", "reference": "none"}
+    blocks = {
+        f"Sample size: {size:,}": {key[1:]: cells[key] for key in cells if key[0] == size}
+        for size in sorted({size for size, _, _ in cells})
+    }
+    groups, rows = _side_by_side(blocks, SHIFTS, HINTS, rule)
     bold, bullet = "the best one", f"significantly better than ATLAS without hint (None) {_TEST}"
     return Grid(title, "shift", groups, rows, caption, bold, bullet)
 
@@ -117,9 +132,8 @@ def benchmark_table(
     cells: Mapping[tuple[str, str, str], Entry],
     *,
     table: Literal[3, 4],
-    title: str | None = None,
+    title: str = "Learners on real data",
     caption: str = "",
-    labels: Mapping[str, str] | None = None,
 ) -> Grid:
     """Lay out Table 3 or 4: data sets as rows, learners as columns, a group for each shift.
 
@@ -130,9 +144,7 @@ def benchmark_table(
         sets come in the paper's order, then others; learners beyond the paper are columns apart.
     table : {3, 4}
         3: Lin and Ber. 4: Sin and Squ.
-    title : str, optional
-    caption : str
-    labels : mapping, optional
+    title, caption : str
 
     Examples
     --------
@@ -147,66 +159,52 @@ def benchmark_table(
             f"there is no benchmark table {table!r}; give 3 (Lin, Ber) or 4 (Sin, Squ)"
         )
     shifts = next(iter((TABLE_3 if table == 3 else TABLE_4).values()))
-    rule = _Rule("best", "worse-than", "atlas-ada")
-    blocks = [
-        _Block(
-            paper_name(shift, labels),
-            {(key[0], key[2]): cells[key] for key in cells if key[1] == shift},
-        )
+    rule = {"bold": "best", "bullet": "worse-than", "reference": "atlas-ada"}
+    blocks = {
+        paper_name(shift): {(key[0], key[2]): cells[key] for key in cells if key[1] == shift}
         for shift in shifts
         if any(key[1] == shift for key in cells)
-    ]
-    groups, rows = _blocks(blocks, DATA_SETS, LEARNERS, rule, labels)
-    if title is None:
-        named = " and ".join(paper_name(shift, labels) for shift in shifts)
-        title = f"The paper's Table {table}: learners on real data ({named})"
+    }
+    groups, rows = _side_by_side(blocks, DATA_SETS, LEARNERS, rule)
     bold, bullet = "the best one", f"significantly worse than ATLAS-ADA {_TEST}"
     return Grid(title, "data", groups, rows, caption, bold, bullet)
 
 
-class _Block(NamedTuple):
-    """A group of columns: its title, and its entries by row and column."""
-
-    title: str
-    cells: Mapping[tuple[str, str], Entry]
-
-
-def _blocks(
-    blocks: Sequence[_Block],
+def _side_by_side(
+    blocks: Mapping[str, Mapping[tuple[str, str], Entry]],
     row_order: Sequence[str],
     column_order: Sequence[str],
-    rule: _Rule,
-    labels: Mapping[str, str] | None,
+    rule: Mapping[str, Any],
 ) -> tuple[tuple[ColumnGroup, ...], tuple[GridRow, ...]]:
-    """Groups side by side: in each, the entries of one row are one world."""
-    names = _ordered(row_order, (name for block in blocks for name, _ in block.cells))
+    """Groups of columns by their titles: in each, the entries of one row are marked together."""
+    names = _ordered(row_order, (name for block in blocks.values() for name, _ in block))
     cells: dict[str, list[GridCell]] = {name: [] for name in names}
     groups = []
-    for block in blocks:
-        columns = _ordered(column_order, (column for _, column in block.cells))
-        heads = tuple(Column(paper_name(c, labels), _kind(c, column_order)) for c in columns)
-        groups.append(ColumnGroup(block.title, heads))
+    for title, block in blocks.items():
+        columns = _ordered(column_order, (column for _, column in block))
+        heads = tuple(Column(paper_name(c), _kind(c, column_order)) for c in columns)
+        groups.append(ColumnGroup(title, heads))
         for name in names:
-            world = {column: block.cells.get((name, column)) for column in columns}
-            cells[name] += _marked(world, column_order, rule).values()
-    rows = tuple(GridRow(paper_name(name, labels), tuple(cells[name])) for name in names)
+            case = {column: block.get((name, column)) for column in columns}
+            cells[name] += _marked(case, column_order, rule).values()
+    rows = tuple(GridRow(paper_name(name), tuple(cells[name])) for name in names)
     return tuple(groups), rows
 
 
 def _marked(
-    world: Mapping[str, Entry | None], rivals: Iterable[str], rule: _Rule
+    case: Mapping[str, Entry | None], rivals: Iterable[str], rule: Mapping[str, Any]
 ) -> dict[str, GridCell]:
-    """Cells of what was measured side by side; only the paper's own learners compete."""
+    """Cells of what was measured side by side, by a rule of ``marks``; only the paper's compete."""
     own = set(rivals)
     entries = {
         name: entry._replace(competes=entry.competes and name in own)
-        for name, entry in world.items()
+        for name, entry in case.items()
         if entry is not None
     }
-    found = marks(entries, bold=rule.bold, bullet=rule.bullet, reference=rule.reference)
+    found = marks(entries, **rule)
     return {
         name: GridCell(entries[name], found[name]) if name in entries else GridCell()
-        for name in world
+        for name in case
     }
 
 

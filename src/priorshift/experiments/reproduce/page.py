@@ -1,26 +1,27 @@
-"""The report: one page with everything on it."""
+"""The report: one HTML page with everything on it, and the same in Markdown.
+
+The page needs nothing but itself: no network, no script, no font.
+"""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 
-from priorshift.experiments.report.drawings.save import svg_text
-from priorshift.experiments.report.grid_formats import GRID_FORMATS, to_html
-from priorshift.experiments.report.page import Page, Section, write_page
-from priorshift.experiments.report.page_blocks import (
-    Block,
-    Claims,
-    FigureBlock,
-    KeyValues,
-    TableBlock,
-    Text,
-)
+from priorshift.errors import InputError
+from priorshift.experiments.report.drawings import svg_text
+from priorshift.experiments.report.grid_formats import GRID_FORMATS
+from priorshift.experiments.report.output import write_whole
+from priorshift.experiments.report.rendering import render
+from priorshift.experiments.report.svg import inline_svg
 from priorshift.experiments.reproduce.background import Background
-from priorshift.experiments.reproduce.differences import QUICK, differences
 from priorshift.experiments.reproduce.parts import Part
 from priorshift.experiments.reproduce.plan import Experiment
+from priorshift.experiments.description import BUNDLED
 
+_TITLE = "The paper, run again"
 _LEAD = (
     "Adapting to Online Label Shift with Provable Guarantees (Bai, Zhang, Zhao, Sugiyama and Zhou, "
     "NeurIPS 2022), run again by priorshift: every table and figure on the data that can be had, "
@@ -32,28 +33,99 @@ _LEAD = (
 def write_report(
     parts: Sequence[Part], experiments: Sequence[Experiment], background: Background, out: Path
 ) -> Path:
-    """Write ``report.html`` into the folder of the tables and figures.
+    """Write ``report.html`` into the folder of the tables and figures, and return its path.
 
     Examples
     --------
     >>> write_report.__name__
     'write_report'
     """
-    sections = [
-        *([_overview(parts)] if any(part.claims for part in parts) else []),
-        *(Section(part.title, part.name, _blocks(part)) for part in parts),
-        Section(
-            "What differs from the paper, and why",
-            "differences",
-            [Text(items=differences(experiments, background.quick, background.notes))],
-        ),
-        Section("Settings", "settings", _settings(experiments, background)),
+    listed = differences(experiments, background.quick, background.notes)
+    lead = f"{listed[0]} {_LEAD}" if background.quick else _LEAD
+    whole = [*_overview(parts), *parts, _differences(listed), _settings(experiments, background)]
+    path = out / "report.html"
+    write_whole(path, page_html(_TITLE, lead, whole))
+    return path
+
+
+def write_markdown(
+    parts: Sequence[Part], experiments: Sequence[Experiment], background: Background, out: Path
+) -> Path:
+    """Write ``results.md`` beside the report, for pages that are read beside the code.
+
+    Examples
+    --------
+    >>> write_markdown.__name__
+    'write_markdown'
+    """
+    listed = differences(experiments, background.quick, background.notes)
+    path = out / "results.md"
+    whole = [*parts, _differences(listed)]
+    write_whole(path, page_markdown(_TITLE, background.pairs(), whole))
+    return path
+
+
+def page_html(title: str, lead: str, parts: Sequence[Part]) -> str:
+    """Return the text of an HTML file with a section for each part.
+
+    Examples
+    --------
+    >>> html = page_html("Report", "Lead.", [Part("a-b", "A & B", ["1 < 2"])])
+    >>> '<a href="#a-b">A &amp; B</a>' in html, "<p>1 &lt; 2</p>" in html
+    (True, True)
+    """
+    names = [part.name for part in parts]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"two parts have the name {twice[0]!r}; give each its own")
+    tools = {"inline_svg": inline_svg, "svg_text": svg_text, "endings": GRID_FORMATS}
+    return render("page.html.j2", title=title, lead=lead, parts=parts, **tools) + "\n"
+
+
+def page_markdown(title: str, pairs: Sequence[tuple[str, object]], parts: Sequence[Part]) -> str:
+    """Return the text of a Markdown file with a section for each part.
+
+    Examples
+    --------
+    >>> print(page_markdown("Report", [("seeds", 5)], [Part("a", "A", ["Words."])]), end="")
+    # Report
+    <BLANKLINE>
+    - seeds: 5
+    <BLANKLINE>
+    ## A
+    <BLANKLINE>
+    Words.
+    """
+    return render("page.md.j2", title=title, pairs=pairs, parts=parts) + "\n"
+
+
+def differences(experiments: Sequence[Experiment], quick: bool, notes: Sequence[str]) -> list[str]:
+    """List what a reader has to know before comparing numbers.
+
+    Examples
+    --------
+    >>> differences([], quick=True, notes=[])[0].startswith("This is a quick run")
+    True
+    """
+    text = files(__package__).joinpath("differences.toml").read_text(encoding="utf-8")
+    known = tomllib.loads(text)
+    runs = [run for one in experiments for some in one.runs.values() for run in some]
+    real = any(run.data.dataset not in BUNDLED for run in runs)
+    sketched = any(run.sketch is not None for run in runs)
+    return [
+        *([known["quick"]] if quick else []),
+        *notes,
+        *known["always"],
+        *(known["real_data"] if real else []),
+        *(known["sketch"] if sketched else []),
     ]
-    lead = f"{QUICK} {_LEAD}" if background.quick else _LEAD
-    return write_page(Page("The paper, run again", lead, sections), out / "report.html")
 
 
-def _overview(parts: Sequence[Part]) -> Section:
+def _differences(listed: Sequence[str]) -> Part:
+    return Part("differences", "What differs from the paper, and why", items=listed)
+
+
+def _overview(parts: Sequence[Part]) -> list[Part]:
     """How many claims hold in each section, and those that do not."""
     counts = [
         f"{part.title}: {sum(claim.holds for claim in part.claims)} of {len(part.claims)} hold"
@@ -61,28 +133,12 @@ def _overview(parts: Sequence[Part]) -> Section:
         if part.claims
     ]
     failed = [claim for part in parts for claim in part.claims if not claim.holds]
-    blocks: list[Block] = [Text("Claims that were checked, section by section:", counts)]
-    if failed:
-        blocks += [Text("Those that do not hold:"), Claims(failed)]
-    return Section("Claims", "claims", blocks)
+    words = "Claims that were checked, section by section"
+    words += "; those that do not hold are below them:" if failed else ":"
+    return [Part("claims", "Claims", [words], claims=failed, items=counts)] if counts else []
 
 
-def _blocks(part: Part) -> list[Block]:
-    blocks: list[Block] = []
-    for stem, grid in part.grids.items():
-        files = [f"tables/{stem}.{ending}" for ending in GRID_FORMATS]
-        blocks.append(TableBlock(to_html(grid), part.title, files))
-    for drawing in part.drawings:
-        files = [f"figures/{drawing.stem}.{ending}" for ending in ("svg", "png")]
-        blocks.append(FigureBlock(svg_text(drawing.figure), drawing.caption, drawing.alt, files))
-    if part.words:
-        blocks.append(Text(part.words))
-    if part.claims:
-        blocks.append(Claims(part.claims))
-    return blocks
-
-
-def _settings(experiments: Sequence[Experiment], background: Background) -> list[Block]:
+def _settings(experiments: Sequence[Experiment], background: Background) -> Part:
     data = {run.data for one in experiments for some in one.runs.values() for run in some}
     about = [
         f"{one.name}: {one.dataset}"
@@ -94,7 +150,7 @@ def _settings(experiments: Sequence[Experiment], background: Background) -> list
     ]
     words = [
         "Streams, learners, shifts and batch sizes of every experiment are in "
-        "src/priorshift/paper/experiments.toml; every single result with its settings is in "
-        "results.db beside this page."
+        "src/priorshift/experiments/paper/experiments.toml; every single result with its settings "
+        "is in results.db beside this page."
     ]
-    return [KeyValues(background.pairs()), Text(words, about)]
+    return Part("settings", "Settings", words, items=about, pairs=background.pairs())

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from priorshift.errors import InputError
 from priorshift.experiments.report.grid import Grid
-from priorshift.experiments.reproduce.claim import Claim
 from priorshift.experiments.reproduce.plan import StreamRun
 
 Results = Mapping[StreamRun, Mapping[str, Any]]
 """What every run gave."""
+
+_ANCHOR = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_RESERVED = {"contents", "main"}
+
+
+class Claim(NamedTuple):
+    """A sentence, whether it holds, and the numbers behind the answer.
+
+    Examples
+    --------
+    >>> Claim("ATLAS beats FIX", True, "6 of 6 data sets").holds
+    True
+    """
+
+    text: str
+    holds: bool
+    detail: str
 
 
 class Drawing(NamedTuple):
@@ -31,7 +50,23 @@ class Drawing(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One experiment, ready to be written.
+    """One experiment, or another section of the report, ready to be written.
+
+    Attributes
+    ----------
+    name : str
+        What links lead to: small letters and digits, with single hyphens between.
+    title : str
+    words : sequence of str
+        Paragraphs.
+    grids : mapping of str to Grid
+        Tables, by the stems of their files.
+    drawings : sequence of Drawing
+    claims : sequence of Claim
+    items : sequence of str
+        A list, below the paragraphs.
+    pairs : sequence of (str, object)
+        Settings: names with what they were.
 
     Examples
     --------
@@ -45,6 +80,15 @@ class Part:
     grids: Mapping[str, Grid] = field(default_factory=dict)
     drawings: Sequence[Drawing] = ()
     claims: Sequence[Claim] = ()
+    items: Sequence[str] = ()
+    pairs: Sequence[tuple[str, object]] = ()
+
+    def __post_init__(self) -> None:
+        if not _ANCHOR.fullmatch(self.name) or self.name in _RESERVED:
+            raise InputError(
+                f"the name {self.name!r} of {self.title!r} cannot be an anchor of a page; "
+                "give small letters and digits with single hyphens between, a letter first"
+            )
 
 
 def by_seed(runs: Sequence[StreamRun]) -> dict[StreamRun, list[StreamRun]]:
@@ -61,3 +105,21 @@ def by_seed(runs: Sequence[StreamRun]) -> dict[StreamRun, list[StreamRun]]:
     for run in sorted(runs, key=lambda run: run.seed):
         groups.setdefault(replace(run, seed=0), []).append(run)
     return groups
+
+
+def claims_text(claims: Sequence[Claim], width: int = 100) -> str:
+    """Write claims for a terminal of ``width`` columns.
+
+    Examples
+    --------
+    >>> print(claims_text([Claim("ATLAS beats FIX", True, "6 of 6 data sets"),
+    ...                    Claim("UOGD is the best under Lin", False, "5 of 6 data sets")]))
+    1 of 2 claims hold.
+    holds  ATLAS beats FIX: 6 of 6 data sets
+    FAILS  UOGD is the best under Lin: 5 of 6 data sets
+    """
+    lines = [f"{sum(claim.holds for claim in claims)} of {len(claims)} claims hold."]
+    for claim in claims:
+        text = f"{'holds' if claim.holds else 'FAILS'}  {claim.text}: {claim.detail}"
+        lines.append(textwrap.fill(text, max(width, 20), subsequent_indent=" " * 7))
+    return "\n".join(lines)

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from priorshift.experiments.report.drawings import (
-    LemmasData,
-    RegretData,
     RegretPanel,
     RegretSeries,
     ShrinkingData,
@@ -15,11 +13,10 @@ from priorshift.experiments.report.drawings import (
     draw_lemmas,
     draw_regret,
 )
-from priorshift.experiments.reproduce.claim import Claim
 from priorshift.experiments.reproduce.parts import Drawing, Part
 from priorshift.experiments.reproduce.plan import Experiment
 from priorshift.experiments.reproduce.regret import RegretRun, regret_tasks
-from priorshift.experiments.reproduce.regret_summary import RATES, REGIMES, summarise
+from priorshift.experiments.reproduce.regret_summary import RATES, REGIMES, Series, summarise
 
 _LEARNERS = {
     "atlas-theory": "ATLAS (theory)",
@@ -52,30 +49,29 @@ def regret(experiment: Experiment, found: Mapping[RegretRun, Mapping[str, Any]])
     """Sum up and draw."""
     results = [(task.settings(), dict(result)) for task, result in found.items()]
     summary = summarise(results)
-    claims = [Claim(**claim) for claim in summary["claims"]]
-    drawings = [_regret_drawing(summary["series"])]
-    if summary["lemma1"] is not None and summary["lemma2"] is not None:
-        drawings.append(_lemmas_drawing(summary["lemma1"], summary["lemma2"]))
+    drawings = [_regret_drawing(summary.series)]
+    if summary.lemma1 is not None and summary.lemma2 is not None:
+        drawings.append(_lemmas_drawing(summary.lemma1, summary.lemma2))
     words = [
         "Risks are exact: the densities of the synthetic data are known, and the risk of a linear "
         "model is an integral in two dimensions. The offline stage of these runs is that of the "
         "theorems (C and the class risks are known) unless a claim says otherwise. 'theory' has "
         "the theorems' constants, 'paper' those of the tables. The clairvoyant has the best model "
         "of the ball for every round's class mix.",
-        *summary["notes"],
+        *summary.notes,
     ]
-    return Part(experiment.name, experiment.title, words, {}, drawings, claims)
+    return Part(experiment.name, experiment.title, words, {}, drawings, summary.claims)
 
 
-def _regret_drawing(series: Sequence[Mapping[str, Any]]) -> Drawing:
+def _regret_drawing(series: Sequence[Series]) -> Drawing:
     panels = []
     for environment, variation in REGIMES:
+        # In an order of their own: results come in that in which workers were done.
         drawn = tuple(
             _series(one)
+            for learner in _LEARNERS
             for one in series
-            if (one["environment"], one["variation"]) == (environment, variation)
-            and one["learner"] in _LEARNERS
-            and one["batch_size"] == _DRAWN_BATCH
+            if one[:4] == (learner, environment, variation, _DRAWN_BATCH)
         )
         if drawn:
             title = _REGIMES[environment, variation]
@@ -90,21 +86,19 @@ def _regret_drawing(series: Sequence[Mapping[str, Any]]) -> Drawing:
         for one in panel.series
         if one.exponent is not None
     )
-    return Drawing("fig-regret", draw_regret(RegretData(panels)), caption, f"Slopes: {slopes}.")
+    return Drawing("fig-regret", draw_regret(panels), caption, f"Slopes: {slopes}.")
 
 
-def _series(one: Mapping[str, Any]) -> RegretSeries:
-    fit = one["fit"]
-    has_bound = "paper" not in one["learner"]  # whose constants are not the theorem's
+def _series(one: Series) -> RegretSeries:
     return RegretSeries(
-        _LEARNERS[one["learner"]],
-        one["rounds"],
-        one["mean"],
-        one["std"],
-        exponent=None if fit is None else fit["slope"],
-        exponent_error=None if fit is None else fit["error"],
-        bound=one["bound"] if has_bound else None,
-        like="tracker" if one["learner"] == "atlas-paper" else None,
+        _LEARNERS[one.learner],
+        one.rounds,
+        one.mean,
+        one.std,
+        exponent=one.fit and one.fit.slope,
+        exponent_error=one.fit and one.fit.error,
+        bound=None if "paper" in one.learner else one.bound,  # its constants are no theorem's
+        like="tracker" if one.learner == "atlas-paper" else None,
     )
 
 
@@ -121,14 +115,14 @@ def _lemmas_drawing(first: Mapping[str, Any], second: Mapping[str, Any]) -> Draw
         sizes=second["rows"],
         mean=risk["mean"],
         std=risk["std"],
-        exponent=None if risk["fit"] is None else risk["fit"]["slope"],
-        exponent_error=None if risk["fit"] is None else risk["fit"]["error"],
+        exponent=risk["fit"] and risk["fit"].slope,
+        exponent_error=risk["fit"] and risk["fit"].error,
         ylabel="error of the estimated risk",
     )
     caption = (
         "Lemma 1: mean of the rewritten risk over many batches against the true risk (bars: "
         "standard error of the mean). Lemma 2: error of the estimated risk against |S_0|."
     )
-    figure = draw_lemmas(LemmasData(unbiased, shrinking))
+    figure = draw_lemmas(unbiased, shrinking)
     alt = "Means on the diagonal; errors that fall like one over the root of the number of rows."
     return Drawing("fig-lemmas", figure, caption, alt)

@@ -6,15 +6,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import linregress, norm
 
 from priorshift.errors import InputError
+from priorshift.experiments.reproduce.parts import Claim
 
 Results = Sequence[tuple[dict[str, Any], dict[str, Any]]]
 
 REGIMES = (("lin", "constant"), ("squ", "constant"), ("squ", "sqrt"), ("ber", "sqrt"))
 # Theorem 2's V^(1/3) T^(2/3), with V constant and with V like the root of T.
 RATES = {"constant": 2 / 3, "sqrt": 5 / 6}
+_RATE_NAMES = {"constant": "2/3", "sqrt": "5/6"}
+_GROWTHS = {"constant": "constant", "sqrt": "like sqrt(T)"}
 _TOLERANCE = 0.05
 _CLOSE = 1.1
 # Exponents are fitted over the larger T: down to this part of the largest.
@@ -35,6 +38,67 @@ class Fit(NamedTuple):
     level: float
 
 
+class Series(NamedTuple):
+    """Regret against T of one learner in one regime, where the theorems' assumptions hold.
+
+    Attributes
+    ----------
+    learner, environment, variation : str
+    batch_size : int
+    rounds : list of int
+        The T that were run; ``mean`` and ``std`` of the dynamic regret and the mean ``bound`` of
+        the theorem have a number for each.
+    seeds : int
+        The fewest of any T.
+    share : float
+        The largest part of its bound that a regret reached.
+    fit : Fit or None
+        Over the ``fitted`` T; None where there are too few.
+    rate : float
+        The theorem's exponent.
+
+    Examples
+    --------
+    >>> Series("uogd", "squ", "sqrt", 10, [9], 1, [1.0], [0.0], [5.0], 0.2, None, [], 5 / 6).share
+    0.2
+    """
+
+    learner: str
+    environment: str
+    variation: str
+    batch_size: int
+    rounds: list[int]
+    seeds: int
+    mean: list[float]
+    std: list[float]
+    bound: list[float]
+    share: float
+    fit: Fit | None
+    fitted: list[int]
+    rate: float
+
+
+class Summary(NamedTuple):
+    """What measured regrets and the lemmas' draws come to.
+
+    ``ratios`` hold, for each setting, ATLAS's cumulative risk over that of the best single step:
+    its ``mean`` and its ``worst``. ``lemma1`` and ``lemma2`` are None where nothing was measured;
+    ``notes`` are sentences that explain the claims, with the numbers measured.
+
+    Examples
+    --------
+    >>> summarise([])
+    Summary(series=[], ratios=[], lemma1=None, lemma2=None, claims=[], notes=[])
+    """
+
+    series: list[Series]
+    ratios: list[dict[str, Any]]
+    lemma1: dict[str, Any] | None
+    lemma2: dict[str, Any] | None
+    claims: list[Claim]
+    notes: list[str]
+
+
 def fit_exponent(T: Sequence[float], regret: Sequence[float]) -> Fit:
     """Least squares in log-log: slope, its standard error, and the level at T = 1.
 
@@ -51,17 +115,11 @@ def fit_exponent(T: Sequence[float], regret: Sequence[float]) -> Fit:
         raise InputError(f"{len(np.unique(x))} different T: an exponent needs at least 3")
     if not (x > 0).all() or not (y > 0).all():
         raise InputError("a power law is fitted to positive numbers only")
-    x, y = np.log(x), np.log(y)
-    centred = x - x.mean()
-    spread = float(centred @ centred)
-    slope = float(centred @ y) / spread
-    level = float(y.mean() - slope * x.mean())
-    rest = y - level - slope * x
-    error = float(np.sqrt(rest @ rest / max(len(x) - 2, 1) / spread))
-    return Fit(slope, error, level)
+    found = linregress(np.log(x), np.log(y))
+    return Fit(float(found.slope), float(found.stderr), float(found.intercept))
 
 
-def summarise(results: Results) -> dict[str, Any]:
+def summarise(results: Results) -> Summary:
     """Exponents, ratios, the two lemmas, the claims that follow, and what the figures show.
 
     Parameters
@@ -69,87 +127,67 @@ def summarise(results: Results) -> dict[str, Any]:
     results : sequence of (settings, result)
         Settings of ``regret_tasks`` with what ``perform`` returned; any part of them, any order.
 
-    Returns
-    -------
-    dict
-        ``series`` (one for each learner and regime), ``ratios``, ``lemma1``, ``lemma2`` (None
-        where nothing was measured), ``claims`` (text, holds, detail) and ``notes``: sentences
-        that explain them, with the numbers measured.
-
     Examples
     --------
-    >>> summarise([])["claims"]
+    >>> summarise([]).claims
     []
     """
-    series = _series(results)
-    ratios = _ratios(results)
+    regrets = [(s, r) for s, r in results if s["kind"] == "regret"]
+    known = [(s, r) for s, r in regrets if s["offline"] == "known"]
+    series, ratios = _series(known), _ratios(regrets)
     first, second = _lemma1(results), _lemma2(results)
     claims = [*_exponent_claims(series), *_bound_claims(series), *_ratio_claims(ratios)]
     claims += [*_lemma1_claims(first), *_lemma2_claims(second)]
-    return {
-        "series": series,
-        "ratios": ratios,
-        "lemma1": first,
-        "lemma2": second,
-        "claims": claims,
-        "notes": [*_weight_note(results), *_clipping_note(series), *_noise_note(series)],
-    }
+    notes = [*_weight_note(known), *_clipping_note(series), *_noise_note(series)]
+    return Summary(series, ratios, first, second, claims, notes)
 
 
-def _of_kind(results: Results, kind: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    return [(s, r) for s, r in results if s["kind"] == kind]
+def _grouped(results: Results, *names: str) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Put together what has the same settings of these names, in the order of the first."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for s, r in results:
+        groups.setdefault(tuple(s[name] for name in names), []).append({**r, "rounds": s["rounds"]})
+    return [(dict(zip(names, key, strict=True)), rs) for key, rs in groups.items()]
 
 
-def _series(results: Results) -> list[dict[str, Any]]:
-    """Regret against T of each learner in each regime, where the theorems' assumptions hold."""
-    known = [(s, r) for s, r in _of_kind(results, "regret") if s["offline"] == "known"]
-    names = ("learner", "environment", "variation", "batch_size")
-    groups: dict[tuple[Any, ...], list[tuple[int, dict[str, Any]]]] = {}
-    for s, r in known:
-        groups.setdefault(tuple(s[name] for name in names), []).append((s["rounds"], r))
-    return [
-        {**dict(zip(names, key, strict=True)), **_one_series(key[2], runs)}
-        for key, runs in groups.items()
-    ]
+def _by(name: str, runs: Sequence[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
+    """Results by a number that they hold, the smallest first."""
+    return {n: [r for r in runs if r[name] == n] for n in sorted({r[name] for r in runs})}
 
 
-def _one_series(variation: str, runs: list[tuple[int, dict[str, Any]]]) -> dict[str, Any]:
-    lengths = sorted({rounds for rounds, _ in runs})
-    by_length = [[r for rounds, r in runs if rounds == length] for length in lengths]
-    least = lengths[-1] / _FITTED_PART
-    fitted = [(rounds, r["dynamic"]) for rounds, r in runs if rounds >= least]
-    enough = len({rounds for rounds, _ in fitted}) >= 3 and all(regret > 0 for _, regret in fitted)
-    fit = fit_exponent(*zip(*fitted, strict=True))._asdict() if enough else None
-    return {
-        "rounds": lengths,
-        "seeds": min(map(len, by_length)),
-        "mean": [_mean(r["dynamic"] for r in rs) for rs in by_length],
-        "std": [_std([r["dynamic"] for r in rs]) for rs in by_length],
-        "static": [_mean(r["static"] for r in rs) for rs in by_length],
-        "bound": [_mean(r["bound"] for r in rs) for rs in by_length],
-        "variations": [_mean(r["variation"] for r in rs) for rs in by_length],
-        "best_single": [_mean_best(rs) for rs in by_length],
-        "largest_share": max(r["share"] for _, r in runs),
-        "fit": fit,
-        "fitted_rounds": sorted({rounds for rounds, _ in fitted}),
-        "rate": _rate(variation, lengths, by_length),
-    }
+def _series(known: Results) -> list[Series]:
+    found = []
+    for setting, runs in _grouped(known, *Series._fields[:4]):
+        by_length = _by("rounds", runs)
+        lengths = list(by_length)
+        fitted = [T for T in lengths if lengths[-1] / _FITTED_PART <= T]
+        points = [(r["rounds"], r["dynamic"]) for r in runs if r["rounds"] in fitted]
+        enough = len(fitted) >= 3 and all(regret > 0 for _, regret in points)
+        regrets = [[r["dynamic"] for r in rs] for rs in by_length.values()]
+        found.append(
+            Series(
+                **setting,
+                rounds=lengths,
+                seeds=min(map(len, regrets)),
+                mean=list(map(_mean, regrets)),
+                std=list(map(_std, regrets)),
+                bound=[_mean(r["bound"] for r in rs) for rs in by_length.values()],
+                share=max(r["share"] for r in runs),
+                fit=fit_exponent(*zip(*points, strict=True)) if enough else None,
+                fitted=fitted,
+                rate=_rate(setting["variation"], by_length),
+            )
+        )
+    return found
 
 
-def _rate(variation: str, lengths: list[int], by_length: list[list[dict[str, Any]]]) -> float:
+def _rate(variation: str, by_length: dict[int, list[dict[str, Any]]]) -> float:
     """The theorem's exponent; that of Theorem 3 with G_T as it was measured."""
-    gaps = [_mean(r["reusability"] or 0.0 for r in rs) for rs in by_length]
-    if len(lengths) < 3 or min(gaps) <= 0:
+    gaps = [_mean(r["reusability"] or 0.0 for r in rs) for rs in by_length.values()]
+    if len(gaps) < 3 or min(gaps) <= 0:
         return RATES[variation]
-    growth = fit_exponent(lengths, gaps).slope
+    growth = fit_exponent(list(by_length), gaps).slope
     return (1.0 + growth + (0.5 if variation == "sqrt" else 0.0)) / 3.0
-
-
-def _mean_best(runs: list[dict[str, Any]]) -> float | None:
-    """Mean dynamic regret of the best single step size of the pool."""
-    if any(r["pool"] is None for r in runs):
-        return None
-    return _mean(min(r["pool"]["cumulative_risks"]) - r["best_cumulative"] for r in runs)
 
 
 def _mean(values: Iterable[float]) -> float:
@@ -160,72 +198,53 @@ def _std(values: list[float]) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
-def _ratios(results: Results) -> list[dict[str, Any]]:
-    """ATLAS's cumulative risk over that of the best single step, for every setting tried."""
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+def _ratios(regrets: Results) -> list[dict[str, Any]]:
     names = ("learner", "offline", "environment", "variation", "batch_size", "rounds")
-    for s, r in _of_kind(results, "regret"):
-        if r["pool"] is not None:
-            groups.setdefault(tuple(s[name] for name in names), []).append(r["pool"])
+    pools = [(s, r["pool"]) for s, r in regrets if r["pool"] is not None]
     return [
         {
-            **dict(zip(names, key, strict=True)),
-            "mean": _mean(pool["ratio"] for pool in pools),
-            "worst": max(ratio for pool in pools for ratio in pool["ratios"]),
-            "best_step": _mean(pool["best_step"] for pool in pools),
-            "seeds": len(pools),
+            **setting,
+            "mean": _mean(pool["ratio"] for pool in some),
+            "worst": max(ratio for pool in some for ratio in pool["ratios"]),
         }
-        for key, pools in groups.items()
+        for setting, some in _grouped(pools, *names)
     ]
 
 
-def _claim(text: str, holds: bool, detail: str) -> dict[str, Any]:
-    return {"text": text, "holds": bool(holds), "detail": detail}
-
-
-def _exponent_claims(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    named = {"constant": "2/3", "sqrt": "5/6"}
-    found = []
+def _exponent_claims(series: list[Series]) -> list[Claim]:
+    claims = []
     for one in series:
-        if not one["learner"].startswith("atlas-") or one["fit"] is None:
+        if not one.learner.startswith("atlas-") or one.fit is None:
             continue
-        fit, growth = one["fit"], {"constant": "constant", "sqrt": "like sqrt(T)"}
-        if one["learner"] == "atlas-ada-theory":
-            limit, name = one["rate"], f"{one['rate']:.3f} (Theorem 3, measured G_T)"
-        else:
-            limit, name = RATES[one["variation"]], named[one["variation"]]
-        first, last = one["fitted_rounds"][0], one["fitted_rounds"][-1]
-        found.append(
-            _claim(
-                f"{one['learner']}, {one['environment']}, V_T {growth[one['variation']]}, batches "
-                f"of {one['batch_size']}: dynamic regret grows in T with an exponent of at most "
-                f"{name} + {_TOLERANCE}",
-                fit["slope"] <= limit + _TOLERANCE,
-                f"{fit['slope']:.3f} +- {fit['error']:.3f} over T = {first} to {last}, "
-                f"{one['seeds']} seed(s)",
-            )
+        limit, name = RATES[one.variation], _RATE_NAMES[one.variation]
+        if one.learner == "atlas-ada-theory":
+            limit, name = one.rate, f"{one.rate:.3f} (Theorem 3, measured G_T)"
+        text = (
+            f"{one.learner}, {one.environment}, V_T {_GROWTHS[one.variation]}, batches "
+            f"of {one.batch_size}: dynamic regret grows in T with an exponent of at most "
+            f"{name} + {_TOLERANCE}"
         )
-    return found
-
-
-def _bound_claims(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    found = []
-    for learner in dict.fromkeys(one["learner"] for one in series):
-        if "paper" in learner:
-            continue  # its constants are not the theorem's
-        mine = [one for one in series if one["learner"] == learner]
-        share = max(one["largest_share"] for one in mine)
-        found.append(
-            _claim(
-                f"{learner}: every measured regret lies below the bound of its theorem",
-                share < 1,
-                f"at most {share:.2g} of it",
-            )
+        detail = (
+            f"{one.fit.slope:.3f} +- {one.fit.error:.3f} over T = {one.fitted[0]} to "
+            f"{one.fitted[-1]}, {one.seeds} seed(s)"
         )
-    return found
+        claims.append(Claim(text, one.fit.slope <= limit + _TOLERANCE, detail))
+    return claims
 
 
-def _ratio_claims(ratios: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _bound_claims(series: list[Series]) -> list[Claim]:
+    shares: dict[str, float] = {}
+    for one in series:
+        if "paper" not in one.learner:  # whose constants are not the theorem's
+            shares[one.learner] = max(one.share, shares.get(one.learner, 0.0))
+    text = "every measured regret lies below the bound of its theorem"
+    return [
+        Claim(f"{learner}: {text}", share < 1, f"at most {share:.2g} of it")
+        for learner, share in shares.items()
+    ]
+
+
+def _ratio_claims(ratios: list[dict[str, Any]]) -> list[Claim]:
     """Over all settings, over the longest streams, and in the paper's own environments."""
     found = []
     for learner in dict.fromkeys(one["learner"] for one in ratios):
@@ -241,13 +260,12 @@ def _ratio_claims(ratios: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _ratio_claim(learner: str, where: str, part: list[dict[str, Any]]) -> dict[str, Any]:
+def _ratio_claim(learner: str, where: str, part: list[dict[str, Any]]) -> Claim:
     worst = max(part, key=lambda one: float(one["mean"]))
-    far = [one for one in part if one["mean"] > _CLOSE]
-    lengths = sorted({one["rounds"] for one in part})
-    after = [rounds for rounds in lengths if all(rounds > one["rounds"] for one in far)]
-    since = f"; in all from T = {after[0]} on" if far and after else ""
-    return _claim(
+    far = [one["rounds"] for one in part if one["mean"] > _CLOSE]
+    after = [one["rounds"] for one in part if one["rounds"] > max(far, default=0)]
+    since = f"; in all from T = {min(after)} on" if far and after else ""
+    return Claim(
         f"{learner}: cumulative risk within 10 % of the best single step size of its pool {where}",
         not far,
         f"{len(part) - len(far)} of {len(part)} settings{since}; largest ratio "
@@ -257,17 +275,13 @@ def _ratio_claim(learner: str, where: str, part: list[dict[str, Any]]) -> dict[s
     )
 
 
-def _weight_note(results: Results) -> list[str]:
+def _weight_note(known: Results) -> list[str]:
     """How far Hedge moves at the theorem's rate."""
-    runs = [
-        (s["rounds"], r["pool"]["final_weights"])
-        for s, r in _of_kind(results, "regret")
-        if s["learner"] == "atlas-theory" and s["offline"] == "known"
-    ]
+    runs = [(s["rounds"], r["pool"]) for s, r in known if s["learner"] == "atlas-theory"]
     if not runs:
         return []
     longest = max(rounds for rounds, _ in runs)
-    weights = np.array([final for rounds, final in runs if rounds == longest])
+    weights = np.array([pool["final_weights"] for rounds, pool in runs if rounds == longest])
     return [
         f"atlas-theory: at the end of T = {longest} rounds the weights of the {weights.shape[1]} "
         f"base learners lie between {weights.min():.3f} and {weights.max():.3f}; even ones would "
@@ -277,15 +291,12 @@ def _weight_note(results: Results) -> list[str]:
     ]
 
 
-def _slope(series: list[dict[str, Any]], *wanted: Any) -> float | None:
-    names = ("learner", "environment", "variation", "batch_size")
-    for one in series:
-        if tuple(one[name] for name in names) == wanted and one["fit"] is not None:
-            return float(one["fit"]["slope"])
-    return None
+def _slope(series: list[Series], *wanted: Any) -> float | None:
+    fits = (one.fit for one in series if one[:4] == wanted and one.fit is not None)
+    return next((fit.slope for fit in fits), None)
 
 
-def _clipping_note(series: list[dict[str, Any]]) -> list[str]:
+def _clipping_note(series: list[Series]) -> list[str]:
     """What the clipped estimate does to the exponent."""
     clipped = _slope(series, "atlas-paper", "squ", "constant", 10)
     raw = _slope(series, "atlas-paper-raw", "squ", "constant", 10)
@@ -298,7 +309,7 @@ def _clipping_note(series: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _noise_note(series: list[dict[str, Any]]) -> list[str]:
+def _noise_note(series: list[Series]) -> list[str]:
     """What larger batches do to the exponent under a slow drift."""
     small = _slope(series, "atlas-theory", "lin", "constant", 10)
     large = _slope(series, "atlas-theory", "lin", "constant", 100)
@@ -313,35 +324,35 @@ def _noise_note(series: list[dict[str, Any]]) -> list[str]:
 def _lemma1(results: Results) -> dict[str, Any] | None:
     points = [
         {"mix": s["mix"], "batch_size": s["batch_size"], "draws": s["draws"], **point}
-        for s, r in _of_kind(results, "lemma1")
+        for s, r in results
+        if s["kind"] == "lemma1"
         for point in r["points"]
     ]
     if not points:
         return None
-    for form in ("raw", "clipped"):
-        for point in points:
+    for point in points:
+        for form in ("raw", "clipped"):
             gap = point[form]["mean"] - point["true"]
             point[form] = {**point[form], "bias": gap, "z": gap / max(point[form]["error"], 1e-12)}
     # Two-sided, 1 % for all points together.
     return {"points": points, "critical": float(norm.isf(0.005 / len(points)))}
 
 
-def _lemma1_claims(found: dict[str, Any] | None) -> list[dict[str, Any]]:
+def _lemma1_claims(found: dict[str, Any] | None) -> list[Claim]:
     if found is None:
         return []
     points, critical = found["points"], found["critical"]
     raw = [abs(point["raw"]["z"]) for point in points]
     clipped = [point for point in points if abs(point["clipped"]["z"]) > critical]
     most = max(points, key=lambda point: abs(float(point["clipped"]["bias"])))
-    near = sum(z <= 2 for z in raw)
     return [
-        _claim(
+        Claim(
             "Lemma 1: the mean of the raw risk estimate is the true risk, within its error",
             max(raw) <= critical,
-            f"{near} of {len(raw)} within 2 standard errors, largest {max(raw):.2f} (limit "
-            f"{critical:.2f} for all at 1 %)",
+            f"{sum(z <= 2 for z in raw)} of {len(raw)} within 2 standard errors, largest "
+            f"{max(raw):.2f} (limit {critical:.2f} for all at 1 %)",
         ),
-        _claim(
+        Claim(
             "Clipping the estimate, as the experiments do, makes it biased",
             len(clipped) > 0,
             f"{len(clipped)} of {len(points)} means differ; largest bias "
@@ -352,57 +363,41 @@ def _lemma1_claims(found: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 
 def _lemma2(results: Results) -> dict[str, Any] | None:
-    runs = _of_kind(results, "lemma2")
-    if not runs:
+    by_rows = _by("rows", [{**r, "rows": s["rows"]} for s, r in results if s["kind"] == "lemma2"])
+    if not by_rows:
         return None
-    rows = sorted({s["rows"] for s, _ in runs})
-    found: dict[str, Any] = {"rows": rows}
+    found: dict[str, Any] = {"rows": list(by_rows)}
     for kind in ("risk", "prior"):
-        errors = [[e for s, r in runs if s["rows"] == n for e in r[f"{kind}_errors"]] for n in rows]
-        fit = None
-        if len(rows) >= 3:
-            flat = [(n, e) for n, es in zip(rows, errors, strict=True) for e in es]
-            fit = fit_exponent(*zip(*flat, strict=True))._asdict()
+        errors = {n: [e for r in rs for e in r[f"{kind}_errors"]] for n, rs in by_rows.items()}
+        points = [(n, error) for n, some in errors.items() for error in some]
         found[kind] = {
-            "mean": [_mean(es) for es in errors],
-            "std": [_std(es) for es in errors],
-            "repeats": min(map(len, errors)),
-            "fit": fit,
+            "mean": list(map(_mean, errors.values())),
+            "std": list(map(_std, errors.values())),
+            "repeats": min(map(len, errors.values())),
+            "fit": fit_exponent(*zip(*points, strict=True)) if len(by_rows) >= 3 else None,
         }
-    found["largest"] = [
-        max(e for s, r in runs if s["rows"] == n for e in r["largest_errors"]) for n in rows
-    ]
-    found["bound"] = [next(r["bound"] for s, r in runs if s["rows"] == n) for n in rows]
+    found["largest"] = [max(e for r in rs for e in r["largest_errors"]) for rs in by_rows.values()]
+    found["bound"] = [rs[0]["bound"] for rs in by_rows.values()]
     return found
 
 
-def _lemma2_claims(found: dict[str, Any] | None) -> list[dict[str, Any]]:
+def _lemma2_claims(found: dict[str, Any] | None) -> list[Claim]:
     if found is None:
         return []
     claims = []
     for kind, what in (("risk", "estimated risk"), ("prior", "estimated class mix")):
-        fit = found[kind]["fit"]
+        fit, rows = found[kind]["fit"], found["rows"]
         if fit is not None:
-            claims.append(
-                _claim(
-                    f"Lemma 2: the error of the {what} falls like 1/sqrt(|S_0|)",
-                    abs(fit["slope"] + 0.5) <= _TOLERANCE,
-                    f"exponent {fit['slope']:.3f} +- {fit['error']:.3f} over |S_0| = "
-                    f"{found['rows'][0]} to {found['rows'][-1]}, {found[kind]['repeats']} draws "
-                    "of each",
-                )
+            text = f"Lemma 2: the error of the {what} falls like 1/sqrt(|S_0|)"
+            detail = (
+                f"exponent {fit.slope:.3f} +- {fit.error:.3f} over |S_0| = {rows[0]} to {rows[-1]},"
+                f" {found[kind]['repeats']} draws of each"
             )
-    pairs = [
-        (worst / bound)
-        for worst, bound in zip(found["largest"], found["bound"], strict=True)
-        if bound is not None
-    ]
-    if pairs:
-        claims.append(
-            _claim(
-                "Lemma 2: the error of the estimated risk lies below the bound",
-                max(pairs) < 1,
-                f"at most {max(pairs):.2g} of it, where |S_0| is large enough for the lemma",
-            )
-        )
+            claims.append(Claim(text, abs(fit.slope + 0.5) <= _TOLERANCE, detail))
+    bounded = zip(found["largest"], found["bound"], strict=True)
+    shares = [worst / bound for worst, bound in bounded if bound is not None]
+    if shares:
+        text = "Lemma 2: the error of the estimated risk lies below the bound"
+        detail = f"at most {max(shares):.2g} of it, where |S_0| is large enough for the lemma"
+        claims.append(Claim(text, max(shares) < 1, detail))
     return claims

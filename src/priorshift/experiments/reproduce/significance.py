@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import ttest_rel
 
 from priorshift.errors import InputError
-from priorshift.experiments.report.entry import Entry, Mark
+from priorshift.experiments.report.grid import Entry, Mark
 
 LEVEL = 0.05
 """The paper's level of significance."""
@@ -71,7 +71,7 @@ def marks(
     reference: str | None = None,
     level: float = LEVEL,
 ) -> dict[str, Mark]:
-    """Mark the entries that were measured side by side in one world.
+    """Mark the entries that were measured side by side.
 
     Parameters
     ----------

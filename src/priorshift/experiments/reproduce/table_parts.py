@@ -7,16 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from priorshift.experiments.paper import PAPER_ROUNDS, TABLE_1, TABLE_2, TABLE_3, TABLE_4, Cell
-from priorshift.experiments.report.entry import Entry, signed
+from priorshift.experiments.report.grid import Entry, Grid, signed
 from priorshift.experiments.report.tables import learner_label
-from priorshift.experiments.reproduce.claims import (
-    Claim,
-    benchmark_claims,
-    hint_claims,
-    learner_claims,
-)
+from priorshift.experiments.reproduce.claims import benchmark_claims, hint_claims, learner_claims
 from priorshift.experiments.reproduce.layouts import benchmark_table, hint_table, learner_table
-from priorshift.experiments.reproduce.parts import Part, Results, by_seed
+from priorshift.experiments.reproduce.parts import Claim, Part, Results, by_seed
 from priorshift.experiments.reproduce.plan import Experiment, StreamRun
 
 _ORACLE = "oracle"
@@ -45,8 +40,7 @@ def table_1(experiment: Experiment, results: Results) -> Part:
         f"All learners predict first. AUTO and TRACKER are this library's. {_ORACLE_WORDS}",
     )
     grid = learner_table(cells, title=experiment.title, caption=caption)
-    claims = () if experiment.small else learner_claims(cells)
-    return Part(experiment.name, experiment.title, (), {experiment.name: grid}, claims=claims)
+    return _part(experiment, results, grid, learner_claims(cells))
 
 
 def table_2(experiment: Experiment, results: Results) -> Part:
@@ -73,13 +67,7 @@ def table_2(experiment: Experiment, results: Results) -> Part:
         f"{_ORACLE_WORDS}",
     )
     grid = hint_table(cells, title=experiment.title, caption=caption)
-    return Part(
-        experiment.name,
-        experiment.title,
-        _sketch_words(experiment, results),
-        {experiment.name: grid},
-        claims=() if experiment.small else hint_claims(cells),
-    )
+    return _part(experiment, results, grid, hint_claims(cells))
 
 
 def benchmark(experiment: Experiment, results: Results) -> Part:
@@ -110,16 +98,13 @@ def benchmark(experiment: Experiment, results: Results) -> Part:
         "compare.",
     )
     grid = benchmark_table(cells, table=number, title=experiment.title, caption=caption)
-    claims: Sequence[Claim] = ()
-    if not experiment.small:
-        claims = benchmark_claims(cells, table=f"Table {number}")
-    return Part(
-        experiment.name,
-        experiment.title,
-        _sketch_words(experiment, results),
-        {experiment.name: grid},
-        claims=claims,
-    )
+    return _part(experiment, results, grid, benchmark_claims(cells, table=f"Table {number}"))
+
+
+def _part(experiment: Experiment, results: Results, grid: Grid, claims: Sequence[Claim]) -> Part:
+    words = _sketch_words(experiment, results)
+    proven = () if experiment.small else claims
+    return Part(experiment.name, experiment.title, words, {experiment.name: grid}, claims=proven)
 
 
 def _hint_column(run: StreamRun) -> str:

@@ -16,10 +16,8 @@ from priorshift.experiments.report.grid_formats import GRID_FORMATS, to_text
 from priorshift.experiments.report.output import write_whole
 from priorshift.experiments.reproduce import figure_parts, regret_part, table_parts
 from priorshift.experiments.reproduce.background import Background
-from priorshift.experiments.reproduce.claim_formats import claims_text
-from priorshift.experiments.reproduce.markdown import write_markdown
-from priorshift.experiments.reproduce.page import write_report
-from priorshift.experiments.reproduce.parts import Part, Results
+from priorshift.experiments.reproduce.page import write_markdown, write_report
+from priorshift.experiments.reproduce.parts import Part, Results, claims_text
 from priorshift.experiments.reproduce.plan import EXPERIMENTS, Experiment, plan
 from priorshift.experiments.reproduce.regret import RegretRun
 from priorshift.experiments.runner import Runner

@@ -76,15 +76,15 @@ def test_the_same_drawing_is_the_same_picture(figures):
 def test_a_restless_picture_is_made_coarser():
     rng = np.random.default_rng(0)
     noise = {name: rng.dirichlet(np.full(12, 0.1), size=200) for name in ("a", "b", "c", "d")}
-    figure = drawings.draw_weights(drawings.WeightsData(np.arange(1, 13), noise, rounds=10))
+    figure = drawings.draw_weights(np.arange(1, 13), noise, rounds=10)
     assert 50_000 < len(drawings.png_bytes(figure)) < LIMIT
     assert len(drawings.svg_text(figure)) < LIMIT
 
 
 def test_the_users_settings_neither_matter_nor_change():
-    plain = drawings.svg_text(drawings.draw_peri(drawing_examples.peri()))
+    plain = drawings.svg_text(drawings.draw_peri(**drawing_examples.peri()))
     with matplotlib.rc_context({"font.size": 30, "svg.hashsalt": "mine", "axes.grid": False}):
-        assert drawings.svg_text(drawings.draw_peri(drawing_examples.peri())) == plain
+        assert drawings.svg_text(drawings.draw_peri(**drawing_examples.peri())) == plain
         assert matplotlib.rcParams["font.size"] == 30
         assert matplotlib.rcParams["svg.hashsalt"] == "mine"
 
@@ -106,10 +106,10 @@ def test_short_numbers_move_nothing_that_can_be_seen(figures):
     import io
     import re
 
-    from priorshift.experiments.report.drawings.style import house_style
+    from priorshift.experiments.report.drawings.style import drawing_style
 
     figure, whole = figures["peri"], io.StringIO()
-    with house_style():
+    with drawing_style():
         figure.savefig(whole, format="svg", metadata={"Date": None})
     for long, short in zip(
         re.findall(r' d="([^"]*)"', whole.getvalue()),
@@ -122,23 +122,36 @@ def test_short_numbers_move_nothing_that_can_be_seen(figures):
         np.testing.assert_allclose(a, b, rtol=0, atol=0.005001)
 
 
+def panel(*series):
+    return drawings.RegretPanel("A", series)
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: drawings.WeightsData([0.1], {"Lin": [[0.5, 0.5]]}, 10), r"weights of Lin.*\(n, 1"),
-        (lambda: drawings.WeightsData([0.1], {}, 10), "weights is empty"),
-        (lambda: drawings.PeriData([1, 2], [1.0], 40), r"mean has shape \(1,\).*\(2,\)"),
-        (lambda: drawings.PeriData([1], [1.0], 0), "period is 0"),
-        (lambda: drawings.RunningData({}, 10), "curves is empty"),
-        (lambda: drawings.FinalWeightsData([1], [1, 2], [[1.0]]), r"needs \(1, 2\)"),
-        (lambda: drawings.ShlData(), "both None"),
-        (lambda: drawings.SkylineData([1], [1], [[1]], [1, 2]), "learner has shape"),
-        (lambda: drawings.ShiftsData({}), "alphas is empty"),
-        (lambda: drawings.RegretSeries("A", [1], ["x"]), "mean of A is not an array of numbers"),
-        (lambda: drawings.RegretPanel("A", ()), "no series"),
-        (lambda: drawings.RegretData(()), "panels is empty"),
-        (lambda: drawings.ShrinkingData([1], [0.0]), "not above 0"),
-        (lambda: drawings.LemmasData(), "both None"),
+        (
+            lambda: drawings.draw_weights([0.1], {"Lin": [[0.5, 0.5]]}, 10),
+            r"weights of Lin.*\(n, 1",
+        ),
+        (lambda: drawings.draw_weights([0.1], {}, 10), "weights is empty"),
+        (lambda: drawings.draw_peri([1, 2], [1.0], 40), r"mean has shape \(1,\).*\(2,\)"),
+        (lambda: drawings.draw_peri([1], [1.0], 0), "period is 0"),
+        (lambda: drawings.draw_shl(drawings.RunningData({}, 10)), "curves is empty"),
+        (
+            lambda: drawings.draw_shl(final=drawings.FinalWeightsData([1], [1, 2], [[1.0]])),
+            r"needs \(1, 2\)",
+        ),
+        (lambda: drawings.draw_shl(), "both None"),
+        (lambda: drawings.draw_skyline([1], [1], [[1]], [1, 2]), "learner has shape"),
+        (lambda: drawings.draw_shifts({}), "alphas is empty"),
+        (
+            lambda: drawings.draw_regret([panel(drawings.RegretSeries("A", [1], ["x"]))]),
+            "mean of A is not an array of numbers",
+        ),
+        (lambda: drawings.draw_regret([panel()]), "no series"),
+        (lambda: drawings.draw_regret(()), "panels is empty"),
+        (lambda: drawings.draw_lemmas(shrinking=drawings.ShrinkingData([1], [0.0])), "not above 0"),
+        (lambda: drawings.draw_lemmas(), "both None"),
     ],
 )
 def test_data_that_do_not_fit_are_refused(build, message):

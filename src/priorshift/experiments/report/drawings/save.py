@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from priorshift.experiments.report.drawings.style import house_style
+from priorshift.experiments.report.drawings.style import drawing_style
 from priorshift.experiments.report.output import write_whole
 
 _RESOLUTIONS = (160, 120, 90, 72)  # dots per inch, the first that stays below the limit
@@ -26,14 +27,14 @@ def svg_text(figure: Any) -> str:
 
     Examples
     --------
-    >>> from priorshift.experiments.report.drawings.style import house_style, new_figure
-    >>> with house_style():
+    >>> from priorshift.experiments.report.drawings.style import drawing_style, new_figure
+    >>> with drawing_style():
     ...     figure = new_figure(2.0)
     >>> svg_text(figure) == svg_text(figure)
     True
     """
     buffer = io.StringIO()
-    with house_style():
+    with drawing_style():
         figure.savefig(buffer, format="svg", metadata=_SVG_METADATA)
     return _PATH.sub(lambda path: _DECIMALS.sub(_shorter, path.group()), buffer.getvalue())
 
@@ -42,20 +43,20 @@ def _shorter(found: re.Match[str]) -> str:
     return f"{float(found.group()):.2f}".rstrip("0").rstrip(".")
 
 
-def png_bytes(figure: Any) -> bytes:
+def png_bytes(figure: Any, resolutions: Sequence[int] = _RESOLUTIONS) -> bytes:
     """Return a figure as the bytes of a PNG file; a restless one is made coarser, not larger.
 
     Examples
     --------
-    >>> from priorshift.experiments.report.drawings.style import house_style, new_figure
-    >>> with house_style():
+    >>> from priorshift.experiments.report.drawings.style import drawing_style, new_figure
+    >>> with drawing_style():
     ...     figure = new_figure(2.0)
     >>> png_bytes(figure)[1:4]
     b'PNG'
     """
     content = b""
-    with house_style():
-        for dpi in _RESOLUTIONS:
+    with drawing_style():
+        for dpi in resolutions:
             buffer = io.BytesIO()
             figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
             content = buffer.getvalue()
@@ -77,8 +78,8 @@ def save_drawing(figure: Any, stem: str | os.PathLike[str]) -> tuple[Path, Path]
     Examples
     --------
     >>> import tempfile
-    >>> from priorshift.experiments.report.drawings.style import house_style, new_figure
-    >>> with house_style():
+    >>> from priorshift.experiments.report.drawings.style import drawing_style, new_figure
+    >>> with drawing_style():
     ...     figure = new_figure(2.0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     [path.name for path in save_drawing(figure, f"{folder}/empty")]

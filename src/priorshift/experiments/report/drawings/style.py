@@ -1,14 +1,20 @@
-"""How every drawing looks: one width, one letter size, and lines that differ without colour."""
+"""How every drawing looks: one width, one letter size, and lines that differ without colour.
+
+Also what all of them need: numbers that are looked at first, panels, legends, names beside lines.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from priorshift.experiments.report.figures import need_matplotlib
+from priorshift.errors import InputError
+from priorshift.experiments.report.output import need
+from priorshift.typing import FloatArray
 
 WIDTH = 5.6  # inches; narrow, so that the letters are still read on a telephone
 LEFT = 60.0  # points, about, that the numbers of the vertical axis take
@@ -80,6 +86,8 @@ _KNOWN = {
     "oracle": LineStyle("#444444", (0, (1, 2.2)), "+"),
 }
 _MARKERS = "osD^vP*Xhd<>"
+# The thin line from a name to the line that it belongs to.
+_LEADER = {"arrowstyle": "-", "linewidth": 0.7, "shrinkA": 1, "shrinkB": 1, "relpos": (0, 0.5)}
 
 
 def line_style(name: str, place: int = 0) -> LineStyle:
@@ -90,7 +98,7 @@ def line_style(name: str, place: int = 0) -> LineStyle:
     name : str
         As it is labelled: letters may be large, a hint in brackets may follow.
     place : int
-        Chooses the style of a name that the house does not know.
+        Chooses the style of a name that has none of its own.
 
     Examples
     --------
@@ -120,7 +128,7 @@ def ordered_styles(count: int, darkest: float = 0.0, palest: float = 0.82) -> li
     >>> ordered_styles(2)[0].color
     '#00224e'
     """
-    need_matplotlib()
+    need("matplotlib")
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
@@ -133,34 +141,34 @@ def ordered_styles(count: int, darkest: float = 0.0, palest: float = 0.82) -> li
 
 
 @contextmanager
-def house_style() -> Iterator[None]:
-    """Draw with the house's settings, whatever the user's matplotlibrc says, and put his back.
+def drawing_style() -> Iterator[None]:
+    """Draw with settings of our own, whatever the user's matplotlibrc says, and put his back.
 
     Examples
     --------
     >>> import matplotlib
-    >>> with house_style():
+    >>> with drawing_style():
     ...     matplotlib.rcParams["svg.hashsalt"]
     'priorshift'
     """
-    need_matplotlib()
+    need("matplotlib")
     from matplotlib import style
 
     with style.context(["default", _SETTINGS]):
         yield
 
 
-def new_figure(height: float) -> Any:
-    """Return an empty figure of the house's width; call it inside :func:`house_style`.
+def new_figure(height: float, width: float = WIDTH) -> Any:
+    """Return an empty figure; call it inside :func:`drawing_style`.
 
     Parameters
     ----------
-    height : float
+    height, width : float
         In inches.
 
     Examples
     --------
-    >>> with house_style():
+    >>> with drawing_style():
     ...     new_figure(3.0).get_size_inches().tolist()
     [5.6, 3.0]
     """
@@ -168,9 +176,43 @@ def new_figure(height: float) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def small_panels(
+    count: int, base: float, each: float, wspace: float, **options: Any
+) -> tuple[Any, list[Any]]:
+    """Return a figure and its panels, two in a row, with one vertical axis for all of them.
+
+    Parameters
+    ----------
+    count : int
+        Panels; a place that is left over is blank.
+    base, each : float
+        Height in inches of what is around the panels, and of a row of them.
+    wspace : float
+        Between two panels, as matplotlib has it.
+    **options
+        Of ``Figure.subplots``.
+
+    Examples
+    --------
+    >>> with drawing_style():
+    ...     figure, panels = small_panels(3, 0.5, 1.5, 0.05)
+    >>> len(panels), len(figure.axes)
+    (3, 4)
+    """
+    columns = 1 if count == 1 else 2
+    rows = -(-count // columns)
+    figure = new_figure(base + each * rows)
+    panels = figure.subplots(rows, columns, squeeze=False, sharey=True, **options).ravel()
+    figure.get_layout_engine().set(wspace=wspace)
+    figure.supxlabel("round", fontsize=SMALL + 1)
+    for axes in panels[count:]:
+        axes.set_axis_off()
+    return figure, list(panels[:count])
 
 
 def settled(figure: Any) -> Any:
@@ -180,7 +222,7 @@ def settled(figure: Any) -> Any:
 
     Examples
     --------
-    >>> with house_style():
+    >>> with drawing_style():
     ...     figure = settled(new_figure(2.0))
     """
     for _ in range(2):  # the first pass does not know yet how long the numbers on the axes are
@@ -201,14 +243,14 @@ def legend_above(axes: Any, columns: int, title: str | None = None) -> None:
 
     Examples
     --------
-    >>> with house_style():
+    >>> with drawing_style():
     ...     axes = new_figure(3.0).subplots()
     ...     lines = axes.plot([1, 2], label="a line")
     ...     legend_above(axes, columns=2)
     >>> axes.get_legend().get_texts()[0].get_text()
     'a line'
     """
-    width = 0.97 * 72 * WIDTH - LEFT
+    width = 0.97 * 72 * axes.figure.get_figwidth() - LEFT
     for count in range(columns, 0, -1):
         legend = axes.legend(
             loc="lower left",
@@ -237,3 +279,116 @@ def number(value: float) -> str:
         mantissa, exponent = text.split("e")
         text = f"{mantissa}e{int(exponent)}"
     return text
+
+
+def label_ends(
+    axes: Any,
+    ends: Sequence[tuple[float, float]],
+    names: Sequence[str],
+    styles: Sequence[LineStyle],
+    height: float,
+) -> None:
+    """Write each name to the right of its line's last point, with a thin line that leads there.
+
+    Parameters
+    ----------
+    axes : Axes
+        Its limits have to be final.
+    ends : sequence of (x, y)
+        The last points, in data coordinates.
+    names, styles : sequences as long as ``ends``
+    height : float
+        Of the panel, in inches, about; it decides how close two names may come.
+
+    Examples
+    --------
+    >>> with drawing_style():
+    ...     axes = new_figure(3.0).subplots()
+    ...     label_ends(axes, [(1.0, 0.5)], ["FIX"], [line_style("fix")], height=2.5)
+    >>> [text.get_text() for text in axes.texts]
+    ['FIX']
+    """
+    to_axes = axes.transData + axes.transAxes.inverted()
+    wanted = [float(to_axes.transform(end)[1]) for end in ends]
+    places = spread(np.clip(wanted, 0, 1), gap=1.25 * SMALL / (72 * height))
+    for end, place, name, style in zip(ends, places, names, styles, strict=True):
+        axes.annotate(
+            name,
+            xy=end,
+            xytext=(1.06, place),
+            textcoords=axes.transAxes,
+            fontsize=SMALL,
+            va="center",
+            annotation_clip=False,
+            arrowprops={"color": style.color, **_LEADER},
+        )
+
+
+def spread(wanted: ArrayLike, gap: float, low: float = 0.0, high: float = 1.0) -> FloatArray:
+    """Move positions apart until neighbours are ``gap`` away, as little as possible.
+
+    Where they do not fit between ``low`` and ``high`` they are spaced evenly over all of it.
+
+    Parameters
+    ----------
+    wanted : (n,) array_like
+    gap, low, high : float
+
+    Examples
+    --------
+    >>> spread([0.5, 0.5, 0.9], gap=0.1).round(2).tolist()
+    [0.45, 0.55, 0.9]
+    >>> spread([0.0, 0.0], gap=0.2).tolist()
+    [0.0, 0.2]
+    """
+    wanted = np.asarray(wanted, dtype=np.float64)
+    count = len(wanted)
+    if count < 2:
+        return np.asarray(np.clip(wanted, low, high))
+    order = np.argsort(wanted, kind="stable")
+    gap = min(gap, (high - low) / (count - 1))
+    # Without the gaps only the order has to be kept: a monotone regression finds the nearest.
+    from sklearn.isotonic import isotonic_regression
+
+    steps = gap * np.arange(count)
+    level = np.clip(isotonic_regression(wanted[order] - steps), low, high - steps[-1])
+    placed = np.empty(count)
+    placed[order] = level + steps
+    return placed
+
+
+def table(values: ArrayLike, name: str, *shape: int | None) -> FloatArray:
+    """Return an array of this shape, or refuse; None in ``shape`` stands for any length.
+
+    Examples
+    --------
+    >>> table([1, 2], "mean", 2)
+    array([1., 2.])
+    >>> table([1, 2], "std", 3)
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: std has shape (2,), the drawing needs (3,)
+    """
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} is not an array of numbers: {error}") from None
+    fits = array.ndim == len(shape) and all(
+        wanted in (None, length) for length, wanted in zip(array.shape, shape, strict=True)
+    )
+    if not fits or 0 in array.shape:
+        named = ", ".join("n" if length is None else str(length) for length in shape)
+        named += "," * (len(shape) == 1)
+        raise InputError(f"{name} has shape {array.shape}, the drawing needs ({named})")
+    return array
+
+
+def spread_of(values: ArrayLike | None, name: str, *shape: int) -> FloatArray:
+    """Return standard deviations of this shape: zeros where none were given.
+
+    Examples
+    --------
+    >>> spread_of(None, "std", 2)
+    array([0., 0.])
+    """
+    return np.zeros(shape) if values is None else table(values, name, *shape)

@@ -1,0 +1,337 @@
+"""Drawings of step sizes: their weights over time and at the end, and each of them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorshift.errors import InputError
+from priorshift.experiments.report.drawings.streams import running_mean
+from priorshift.experiments.report.drawings.style import (
+    FONT_SIZE,
+    GREY,
+    SMALL,
+    LineStyle,
+    drawing_style,
+    label_ends,
+    line_style,
+    new_figure,
+    number,
+    ordered_styles,
+    settled,
+    small_panels,
+    spread_of,
+    table,
+)
+from priorshift.typing import FloatArray
+
+_THICK = 0.16  # of the panel's height: a layer that has room for its name
+_RUNNING_HEIGHT = 3.2
+_SKYLINE_HEIGHT = 3.4
+_MOST_NUMBERS = 150
+_BLACK = LineStyle("#000000", (0, (4, 1.6)), "")
+_BARS = {"capsize": 2, "elinewidth": 0.8}
+
+
+def draw_weights(steps: ArrayLike, weights: Mapping[str, ArrayLike], rounds: int) -> Any:
+    """Draw the meta weights of ATLAS's step sizes over time (the paper's Figure 3).
+
+    The weights are layers that fill a panel, the smallest step size at the bottom; each shift has
+    its panel.
+
+    Parameters
+    ----------
+    steps : (N,) array_like
+        The step sizes, smallest first.
+    weights : mapping of str to (n, N) array_like
+        For each shift, by its title: rows are equal stretches of the stream; a row sums to 1.
+    rounds : int
+        T, the rounds of the whole stream.
+
+    Returns
+    -------
+    Figure
+
+    Examples
+    --------
+    >>> len(draw_weights([0.1, 0.2], {"Lin": [[0.5, 0.5], [0.1, 0.9]]}, rounds=100).axes)
+    1
+    """
+    sizes = table(steps, "steps", None)
+    if not weights:
+        raise InputError("weights is empty; give the weights under at least one shift")
+    layers = {
+        name: table(some, f"weights of {name}", None, len(sizes)) for name, some in weights.items()
+    }
+    with drawing_style():
+        from matplotlib.patches import Patch
+
+        figure, panels = small_panels(len(layers), 1.0, 2.1, 0.07, sharex=True)
+        for axes, (name, some) in zip(panels, layers.items(), strict=True):
+            _draw_layers(axes, some, rounds, sizes)
+            axes.set_title(name)
+        for axes in panels[-2:]:
+            axes.tick_params(labelbottom=True)  # also where the panel below is empty
+        patches = [
+            Patch(facecolor=style.color, edgecolor="0.3", linewidth=0.5, label=number(step))
+            for style, step in zip(_layer_styles(len(sizes)), sizes, strict=True)
+        ]
+        figure.supylabel("weight", fontsize=SMALL + 1)
+        figure.legend(
+            handles=patches,
+            title="step size η, from the bottom layer up",
+            title_fontsize=SMALL,
+            loc="outside upper center",
+            ncols=min(4, len(sizes)),
+            handlelength=1.6,
+        )
+        return settled(figure)
+
+
+def _layer_styles(count: int) -> list[LineStyle]:
+    return ordered_styles(count, palest=1.0)
+
+
+def _draw_layers(axes: Any, weights: FloatArray, rounds: int, steps: FloatArray) -> None:
+    time = (np.arange(len(weights)) + 0.5) * rounds / len(weights)
+    time[0], time[-1] = 0.0, rounds
+    tops = np.cumsum(weights, axis=1)
+    styles = _layer_styles(len(steps))
+    # From the highest layer down: each hides the lower part of the one before, so that an edge is
+    # written once and no gap shows between two layers.
+    for i in range(len(steps) - 1, -1, -1):
+        corners = np.concatenate([[[time[-1], 0.0], [time[0], 0.0]], np.c_[time, tops[:, i]]])
+        axes.fill(*corners.T, facecolor=styles[i].color, edgecolor="white", linewidth=0.4)
+    for i, step in enumerate(steps):
+        color = "white" if i / max(1, len(steps) - 1) < 0.5 else "black"
+        _name_layer(axes, time, tops[:, i], weights[:, i], number(step), color)
+    axes.set_xlim(0, rounds)
+    axes.set_ylim(0, 1)
+    axes.grid(False)
+    axes.locator_params(axis="x", nbins=3)
+
+
+def _name_layer(
+    axes: Any, time: FloatArray, top: FloatArray, weight: FloatArray, name: str, color: str
+) -> None:
+    """Write the step size into its layer, where the layer stays thick for the word's length."""
+    word = max(1, len(time) // 4)
+    if len(time) < 2 * word:
+        return
+    lowest = np.lib.stride_tricks.sliding_window_view(top - weight, word).max(axis=1)
+    highest = np.lib.stride_tricks.sliding_window_view(top, word).min(axis=1)
+    best = int((highest - lowest).argmax())
+    if highest[best] - lowest[best] > _THICK:
+        place = time[best + word // 2], (lowest[best] + highest[best]) / 2
+        axes.text(*place, name, ha="center", va="center", fontsize=SMALL, color=color)
+
+
+class RunningData(NamedTuple):
+    """Errors in percent over time, of several learners on one stream.
+
+    Attributes
+    ----------
+    curves : mapping of str to (n,) array_like
+        For each learner the mean error of equal stretches; the running mean of it is drawn.
+    rounds : int
+        T, the rounds of the whole stream.
+
+    Examples
+    --------
+    >>> RunningData({"FIX": [10.0, 12.0]}, rounds=100).rounds
+    100
+    """
+
+    curves: Mapping[str, ArrayLike]
+    rounds: int
+
+
+class FinalWeightsData(NamedTuple):
+    """Weights of the step sizes at the end of streams that change more and more.
+
+    Attributes
+    ----------
+    steps : (N,) array_like
+        Step sizes, smallest first.
+    variations : sequence of m floats or str
+        V_T of the streams (or how each is called), the calmest first.
+    weights : (N, m) array_like
+        A column sums to 1.
+
+    Examples
+    --------
+    >>> FinalWeightsData([0.1, 0.2], [1.0, 5.0], [[0.9, 0.2], [0.1, 0.8]]).variations
+    [1.0, 5.0]
+    """
+
+    steps: ArrayLike
+    variations: Sequence[float | str]
+    weights: ArrayLike
+    xlabel: str = "variation of the class mix, $V_T$"
+
+
+def draw_shl(running: RunningData | None = None, final: FinalWeightsData | None = None) -> Any:
+    """Draw the locomotion data: running errors above, a heat map of final weights below.
+
+    This is the paper's Figure 2; either panel may be left out.
+
+    Parameters
+    ----------
+    running : RunningData, optional
+    final : FinalWeightsData, optional
+
+    Returns
+    -------
+    Figure
+
+    Examples
+    --------
+    >>> draw_shl(RunningData({"FIX": [10.0, 12.0]}, rounds=100)).axes[0].get_ylabel()
+    'average error so far (%)'
+    """
+    heights = []
+    if running is not None:
+        heights.append(_RUNNING_HEIGHT + 0.6)
+    if final is not None:
+        heights.append(1.3 + 0.26 * len(table(final.steps, "steps", None)))
+    if not heights:
+        raise InputError("running and final are both None; give at least one panel")
+    with drawing_style():
+        figure = new_figure(sum(heights))
+        panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights).ravel()
+        if running is not None:
+            _draw_running(panels[0], running)
+        if final is not None:
+            _draw_final(panels[-1], final)
+        if len(heights) == 2:
+            panels[0].set_title("(a) average error so far")
+            panels[1].set_title("(b) final weight of each step size (darker: more)")
+        return settled(figure)
+
+
+def _draw_running(axes: Any, data: RunningData) -> None:
+    if not data.curves:
+        raise InputError("curves is empty; give the errors of at least one learner")
+    curves = {
+        name: running_mean(table(curve, f"curve of {name}", None))
+        for name, curve in data.curves.items()
+    }
+    styles = [line_style(name, i) for i, name in enumerate(curves)]
+    for i, (curve, style) in enumerate(zip(curves.values(), styles, strict=True)):
+        time = np.arange(1, len(curve) + 1) * data.rounds / len(curve)
+        # Markers a few to a line, and not under each other.
+        every = max(1, len(curve) // 6)
+        axes.plot(time, curve, markevery=(i * every // len(curves), every), **style.marked())
+    # The first stretches are one batch or two: they may not decide the scale.
+    later = np.concatenate([curve[len(curve) // 20 :] for curve in curves.values()])
+    low, high = float(np.nanmin(later)), float(np.nanmax(later))
+    edge = 0.06 * (high - low) or 0.5
+    axes.set_ylim(low - edge, high + edge)
+    axes.set_xlim(0, data.rounds)
+    axes.locator_params(axis="x", nbins=5)
+    axes.set_xlabel("round")
+    axes.set_ylabel("average error so far (%)")
+    ends = [(float(data.rounds), float(curve[-1])) for curve in curves.values()]
+    names = [f"{name} {curve[-1]:.2f}" for name, curve in curves.items()]
+    label_ends(axes, ends, names, styles, _RUNNING_HEIGHT)
+
+
+def _draw_final(axes: Any, data: FinalWeightsData) -> None:
+    steps = table(data.steps, "steps", None)
+    weights = table(data.weights, "weights", len(steps), len(data.variations))
+    highest = float(np.nanmax(weights)) or 1.0
+    axes.pcolormesh(
+        weights, cmap="Blues", vmin=0, vmax=1.1 * highest, edgecolors="0.8", linewidth=0.6
+    )
+    names = [name if isinstance(name, str) else number(name) for name in data.variations]
+    slant = {"rotation": 30, "ha": "right"} if max(map(len, names)) > 5 else {}
+    axes.set_xticks(np.arange(len(names)) + 0.5, names, **slant)
+    axes.set_yticks(np.arange(weights.shape[0]) + 0.5, [number(step) for step in steps])
+    axes.tick_params(length=0)
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel(data.xlabel, fontsize=FONT_SIZE)
+    axes.set_ylabel("step size η")
+    if weights.size > _MOST_NUMBERS:
+        return
+    for (i, j), weight in np.ndenumerate(weights):
+        color = "white" if weight > 0.55 * highest else "black" if weight >= 0.005 else GREY
+        place = {"ha": "center", "va": "center", "fontsize": SMALL, "color": color}
+        axes.text(j + 0.5, i + 0.5, f"{weight:.2f}", **place)
+
+
+def draw_skyline(
+    variations: ArrayLike,
+    steps: ArrayLike,
+    errors: ArrayLike,
+    learner: ArrayLike,
+    errors_std: ArrayLike | None = None,
+    learner_std: ArrayLike | None = None,
+    *,
+    name: str = "ATLAS-ADA",
+    xlabel: str = "variation of the class mix, $V_T$",
+    log: bool = False,
+) -> Any:
+    """Draw every step size alone, and the learner that has to choose among them (the skyline).
+
+    The base learners go from dark (small steps) to pale, the learner is dashed and black.
+
+    Parameters
+    ----------
+    variations : (n,) array_like
+        V_T of the streams, or how often they were sampled (then give ``xlabel``).
+    steps : (N,) array_like
+        Step sizes of the base learners, smallest first.
+    errors : (N, n) array_like
+        Average error of each base learner alone, in percent.
+    learner : (n,) array_like
+        Error of the learner that combines them.
+    errors_std, learner_std : array_like of the same shapes, optional
+        Over the seeds.
+    name : str
+        The learner.
+    xlabel : str
+    log : bool
+        Whether the horizontal axis is logarithmic.
+
+    Returns
+    -------
+    Figure
+
+    Examples
+    --------
+    >>> figure = draw_skyline([1, 2], [0.1, 0.2], [[5, 6], [6, 5]], learner=[5, 5])
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['η = 0.1', 'η = 0.2', 'ATLAS-ADA']
+    """
+    x = table(variations, "variations", None)
+    sizes = table(steps, "steps", None)
+    alone = table(errors, "errors", len(sizes), len(x))
+    stds = spread_of(errors_std, "errors_std", len(sizes), len(x))
+    whole = table(learner, "learner", len(x))
+    whole_std = spread_of(learner_std, "learner_std", len(x))
+    styles = ordered_styles(len(sizes))
+    with drawing_style():
+        figure = new_figure(_SKYLINE_HEIGHT + 0.6)
+        axes = figure.subplots()
+        if log:
+            axes.set_xscale("log")
+            axes.set_xticks(x, [number(value) for value in x], minor=False)
+            axes.set_xticks([], minor=True)
+        for error, std, style in zip(alone, stds, styles, strict=True):
+            axes.errorbar(x, error, std if std.any() else None, **_BARS, **style.marked())
+        shown = whole_std if whole_std.any() else None
+        axes.errorbar(x, whole, shown, linewidth=2.8, zorder=5, **_BARS, **_BLACK.line())
+        axes.set_xlabel(xlabel)
+        axes.set_ylabel("average error (%)")
+        last = int(x.argmax())
+        ends = [(float(x[last]), float(y[last])) for y in (*alone, whole)]
+        names = [*(f"η = {number(step)}" for step in sizes), name]
+        # The limits have to be final before the labels look for their places.
+        axes.set_ylim(axes.get_ylim())
+        axes.set_xlim(axes.get_xlim())
+        label_ends(axes, ends, names, [*styles, _BLACK], _SKYLINE_HEIGHT)
+        return settled(figure)

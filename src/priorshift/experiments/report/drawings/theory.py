@@ -1,0 +1,290 @@
+"""Drawings of the theory: regret beside the theorems' rates and bounds, and the two lemmas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorshift.errors import InputError
+from priorshift.experiments.report.drawings.style import (
+    GREY,
+    drawing_style,
+    legend_above,
+    line_style,
+    new_figure,
+    settled,
+    spread_of,
+    table,
+)
+from priorshift.typing import FloatArray
+
+_BOUND: dict[str, Any] = {
+    "linestyle": (0, (1, 1.5)),
+    "linewidth": 1.2,
+    "markersize": 3.0,
+    "fillstyle": "none",
+}
+_RATE = {"linestyle": "-", "linewidth": 4.5, "alpha": 0.25, "color": GREY}
+_BARS = {"color": "#0072B2", "capsize": 2, "elinewidth": 1.0, "linestyle": "none", "marker": "o"}
+_DASHED = {"color": GREY, "linestyle": (0, (4, 2))}
+
+# Bounds are far above what is measured: a panel needs height to show both.
+_PANEL = 4.4
+
+
+class RegretSeries(NamedTuple):
+    """Regret of one learner after T rounds, for several T.
+
+    Attributes
+    ----------
+    name : str
+    rounds, mean : (n,) array_like
+        T and the regret's mean over the seeds. What is not positive has no place on a logarithmic
+        axis: it is left out, and the legend says so.
+    std : (n,) array_like or None
+    exponent, exponent_error : float or None
+        Fitted slope of log regret over log T, and its standard error; the line is drawn through
+        the middle of the points.
+    bound : (n,) array_like or None
+        What the theorem allows at each T.
+    like : str or None
+        Draw it in the style of this learner, where its own name would have another's style.
+
+    Examples
+    --------
+    >>> RegretSeries("ATLAS", [100, 1000], [10, 40], exponent=0.6).exponent
+    0.6
+    """
+
+    name: str
+    rounds: ArrayLike
+    mean: ArrayLike
+    std: ArrayLike | None = None
+    exponent: float | None = None
+    exponent_error: float | None = None
+    bound: ArrayLike | None = None
+    like: str | None = None
+
+    def points(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return rounds, means and deviations as arrays of one length."""
+        rounds = table(self.rounds, f"rounds of {self.name}", None)
+        mean = table(self.mean, f"mean of {self.name}", len(rounds))
+        return rounds, mean, spread_of(self.std, f"std of {self.name}", len(rounds))
+
+    def label(self) -> str:
+        """Return the legend's text: name, exponent, and how many points have no place."""
+        text = self.name
+        if self.exponent is not None:
+            text += f": slope {self.exponent:.2f}"
+            if self.exponent_error is not None:
+                text += f"±{self.exponent_error:.2f}"
+        lost = int((~(self.points()[1] > 0)).sum())
+        return text + (f" ({lost} not above 0)" if lost else "")
+
+
+class RegretPanel(NamedTuple):
+    """One environment or regime of V_T, with the rate that the theorem gives for it.
+
+    Examples
+    --------
+    >>> RegretPanel("V_T fixed", (RegretSeries("ATLAS", [10, 100], [1, 4]),), rate=2 / 3).title
+    'V_T fixed'
+    """
+
+    title: str
+    series: tuple[RegretSeries, ...]
+    rate: float | None = None
+    rate_name: str | None = None
+
+
+def draw_regret(panels: Sequence[RegretPanel], ylabel: str = "dynamic regret") -> Any:
+    """Draw regret over rounds, both axes logarithmic: points, fitted lines, rate and bound.
+
+    Parameters
+    ----------
+    panels : sequence of RegretPanel
+        From top to bottom.
+    ylabel : str
+
+    Returns
+    -------
+    Figure
+
+    Examples
+    --------
+    >>> series = RegretSeries("ATLAS", [10, 100], [1, 4], exponent=0.6)
+    >>> figure = draw_regret([RegretPanel("V_T fixed", (series,), rate=2 / 3)])
+    >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    ['ATLAS: slope 0.60', 'theorem: slope 0.67']
+    """
+    if not panels:
+        raise InputError("panels is empty; give at least one")
+    with drawing_style():
+        figure = new_figure(0.3 + _PANEL * len(panels))
+        places = figure.subplots(len(panels), 1, squeeze=False).ravel()
+        for axes, panel in zip(places, panels, strict=True):
+            if not panel.series:
+                raise InputError(f"the panel {panel.title!r} has no series")
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            for i, series in enumerate(panel.series):
+                _draw_series(axes, series, i, len(panel.series))
+            _draw_rate(axes, panel)
+            if any(series.bound is not None for series in panel.series):
+                axes.plot([], [], color=GREY, marker="s", label="bound (dotted)", **_BOUND)
+            axes.set_ylabel(ylabel)
+            legend_above(axes, columns=2, title=panel.title)
+        places[-1].set_xlabel("rounds T")
+        return settled(figure)
+
+
+def _draw_series(axes: Any, series: RegretSeries, place: int, count: int) -> None:
+    rounds, mean, std = series.points()
+    style = line_style(series.like or series.name, place)
+    seen = mean > 0
+    # Side by side, or the bars of the learners hide each other.
+    moved = rounds * 1.04 ** (place - (count - 1) / 2)
+    look = {**_BARS, "marker": style.marker, "color": style.color, "elinewidth": 0.9}
+    axes.errorbar(moved[seen], mean[seen], _log_bars(mean[seen], std[seen]), **look)
+    if series.exponent is not None and seen.any():
+        line = _power_law(rounds, mean, series.exponent)
+        axes.plot(rounds, line, linewidth=1.3, **style.line())
+    if series.bound is not None:
+        bound = table(series.bound, f"bound of {series.name}", len(rounds))
+        axes.plot(rounds, bound, color=style.color, marker=style.marker, **_BOUND)
+    axes.plot([], [], linewidth=1.3, label=series.label(), **style.marked())
+
+
+def _log_bars(mean: FloatArray, std: FloatArray) -> list[FloatArray] | None:
+    """Bars that stay above 0, where a logarithmic axis has an end; None where there are none."""
+    return [np.minimum(std, 0.95 * mean), std] if std.any() else None
+
+
+def _power_law(x: FloatArray, y: FloatArray, slope: float) -> FloatArray:
+    """Return the power law of this slope whose logarithm has the points' mean."""
+    seen = y > 0
+    level = np.mean(np.log(y[seen]) - slope * np.log(x[seen]))
+    return np.asarray(np.exp(level + slope * np.log(x)))
+
+
+def _draw_rate(axes: Any, panel: RegretPanel) -> None:
+    points = [series.points() for series in panel.series]
+    rounds, mean = (np.concatenate([one[i] for one in points]) for i in (0, 1))
+    if panel.rate is None or not (mean > 0).any():
+        return
+    order = np.argsort(rounds)
+    line = _power_law(rounds[order], mean[order], panel.rate)
+    # Under all points, where it can be seen: only its slope says something.
+    line *= 0.7 * (mean[order] / line)[mean[order] > 0].min()
+    label = f"theorem: slope {panel.rate_name or f'{panel.rate:.2f}'}"
+    axes.plot(rounds[order], line, label=label, zorder=1, **_RATE)
+
+
+class UnbiasedData(NamedTuple):
+    """Lemma 1: true risks, and the mean and standard deviation of their estimates.
+
+    Examples
+    --------
+    >>> UnbiasedData(true=[0.2, 0.4], mean=[0.21, 0.4], std=[0.02, 0.02]).quantity
+    'risk'
+    """
+
+    true: ArrayLike
+    mean: ArrayLike
+    std: ArrayLike
+    quantity: str = "risk"
+    bars: str = "standard deviation"
+
+
+class ShrinkingData(NamedTuple):
+    r"""Lemma 2: the estimate's error by the size of the held-out set, about :math:`1/\sqrt{|S_0|}`.
+
+    Attributes
+    ----------
+    sizes, mean : (n,) array_like
+    std : (n,) array_like or None
+    exponent, exponent_error : float or None
+        Fitted slope of log error over log size; the lemma says -1/2.
+
+    Examples
+    --------
+    >>> ShrinkingData(sizes=[100, 400], mean=[0.2, 0.1], exponent=-0.5).exponent
+    -0.5
+    """
+
+    sizes: ArrayLike
+    mean: ArrayLike
+    std: ArrayLike | None = None
+    exponent: float | None = None
+    exponent_error: float | None = None
+    ylabel: str = "error of the estimate"
+
+
+def draw_lemmas(
+    unbiased: UnbiasedData | None = None, shrinking: ShrinkingData | None = None
+) -> Any:
+    """Draw estimates over true risks, and the estimate's error over the size of the held-out set.
+
+    Parameters
+    ----------
+    unbiased : UnbiasedData, optional
+        Lemma 1: the estimated risk is right on average.
+    shrinking : ShrinkingData, optional
+        Lemma 2: its error shrinks.
+
+    Returns
+    -------
+    Figure
+
+    Examples
+    --------
+    >>> figure = draw_lemmas(shrinking=ShrinkingData([100, 400], [0.2, 0.1], exponent=-0.5))
+    >>> figure.axes[0].get_xscale()
+    'log'
+    """
+    count = (unbiased is not None) + (shrinking is not None)
+    if not count:
+        raise InputError("unbiased and shrinking are both None; give at least one panel")
+    with drawing_style():
+        figure = new_figure(0.2 + 3.3 * count)
+        panels = figure.subplots(count, 1, squeeze=False).ravel()
+        if unbiased is not None:
+            _draw_unbiased(panels[0], unbiased)
+        if shrinking is not None:
+            _draw_shrinking(panels[-1], shrinking)
+        for axes in panels:
+            legend_above(axes, columns=2)
+        return settled(figure)
+
+
+def _draw_unbiased(axes: Any, data: UnbiasedData) -> None:
+    true = table(data.true, "true", None)
+    mean = table(data.mean, "mean", len(true))
+    std = table(data.std, "std", len(true))
+    ends = np.array([min(true.min(), mean.min()), max(true.max(), mean.max())])
+    axes.plot(ends, ends, label="equal", **_DASHED)
+    axes.errorbar(true, mean, std, label=f"estimates: mean ± {data.bars}", **_BARS)
+    axes.set_xlabel(f"true {data.quantity}")
+    axes.set_ylabel(f"estimated {data.quantity}")
+
+
+def _draw_shrinking(axes: Any, data: ShrinkingData) -> None:
+    sizes = table(data.sizes, "sizes", None)
+    mean = table(data.mean, "mean", len(sizes))
+    std = spread_of(data.std, "std", len(sizes))
+    if (mean <= 0).any():
+        raise InputError("mean has errors that are not above 0; the axis is logarithmic")
+    label = "measured"
+    if data.exponent is not None:
+        label += f", exponent {data.exponent:.2f}"
+        if data.exponent_error is not None:
+            label += f" ± {data.exponent_error:.2f}"
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.plot(sizes, _power_law(sizes, mean, -0.5), label="slope -1/2", **_DASHED)
+    axes.errorbar(sizes, mean, _log_bars(mean, std), label=label, **_BARS)
+    axes.set_xlabel("size of the held-out set, $|S_0|$")
+    axes.set_ylabel(data.ylabel)
