@@ -18,7 +18,7 @@ from priorshift.datasets.synthetic import SyntheticProblem
 from priorshift.learners import ATLAS, UOGD, AtlasAda
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
-from priorshift.simulation.streams import Stream
+from priorshift.simulation.streams import SimulatedStream
 
 KINDS: dict[str, Any] = {"uogd": UOGD, "atlas": ATLAS, "atlas-ada okm": AtlasAda}
 
@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
                 for shift in ("lin", "squ"):
                     rng = np.random.default_rng(args.seed)
                     priors = shift_by_name(shift).priors(data.mu1, data.mu2, args.rounds, rng)
-                    stream = Stream(data.world, priors, args.rows, args.seed)
+                    stream = SimulatedStream(data.population, priors, args.rows, args.seed)
                     found = [
                         evaluate(
                             kind(preset=preset, horizon=horizon, gradient_bound=bound),

@@ -23,7 +23,7 @@ from priorshift.learners import as_learner
 from priorshift.learners.trackers.correction import correction
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
-from priorshift.simulation.streams import PoolWorld, Stream
+from priorshift.simulation.streams import PoolPopulation, SimulatedStream
 from priorshift.source import Source, build_source
 from priorshift.source.model import ProbabilityModel, log_probabilities
 
@@ -75,11 +75,11 @@ def main(argv: list[str] | None = None) -> int:
             found = correction(sources["auto"])
             gain = "-" if found is None else f"{found.gain:.4f} ± {found.noise:.4f}"
             X1 = spoiled(data.X1, args.sharp) if data.probabilities else data.X1
-            world = PoolWorld(X1, data.y1, data.n_classes)
+            population = PoolPopulation(X1, data.y1, data.n_classes)
             for shift in args.shift.split(","):
                 rng = np.random.default_rng(0)
                 priors = shift_by_name(shift).priors(data.mu1, data.mu2, args.rounds, rng)
-                stream = Stream(world, priors, args.rows, 0)
+                stream = SimulatedStream(population, priors, args.rows, 0)
                 errors, weight = [], "-"
                 for learner in (as_learner(n, horizon=args.rounds) for n in names):
                     source = sources[str(learner.calibration)]

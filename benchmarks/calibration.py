@@ -26,7 +26,7 @@ from priorshift.experiments.report.tables import text_table
 from priorshift.learners import FIX
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
-from priorshift.simulation.streams import Stream
+from priorshift.simulation.streams import SimulatedStream
 from priorshift.source import Source
 
 NAMES = ("digits", *ORIGINS)
@@ -44,7 +44,9 @@ def errors(source: Source, dataset: Dataset, rounds: int, batch_size: int) -> li
     for name in SHIFTS:
         rng = np.random.default_rng(SEED)
         priors = shift_by_name(name).priors(dataset.mu1, dataset.mu2, rounds, rng)
-        result = evaluate(FIX(), source, Stream(dataset.world, priors, batch_size, SEED))
+        result = evaluate(
+            FIX(), source, SimulatedStream(dataset.population, priors, batch_size, SEED)
+        )
         found.append([result.fix_error, result.calibrated_oracle_error])
     return np.array(found).T.tolist()
 

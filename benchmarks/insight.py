@@ -24,7 +24,7 @@ from priorshift.monitoring import (
     prior_interval,
 )
 from priorshift.monitoring.performance import reweighted
-from priorshift.simulation.streams import PoolWorld, World
+from priorshift.simulation.streams import PoolPopulation, Population
 from priorshift.source import Source, build_source
 from priorshift.source.model import LinearModel, ProbabilityModel, log_probabilities
 
@@ -82,9 +82,9 @@ def coverage(shares: int, hold: int) -> None:
         for rows in (10, 100, 1000):
             tally = {level: (np.zeros(size), []) for level in LEVELS}
             for _ in range(repeats):
-                world = Gauss(1.2 * rng.normal(size=(size, 4)))
-                source, mu = world.source(hold, rng), random_prior(size, rng)
-                proba = world.proba(world.draw(rng.choice(size, rows, p=mu), rng))
+                population = Gauss(1.2 * rng.normal(size=(size, 4)))
+                source, mu = population.source(hold, rng), random_prior(size, rng)
+                proba = population.proba(population.draw(rng.choice(size, rows, p=mu), rng))
                 for level, (all_hits, pairs) in tally.items():
                     low, high = batch_prior_interval(source, proba, level)
                     hit = (low <= mu) & (mu <= high)
@@ -101,10 +101,10 @@ def tracked(shares: int, hold: int) -> None:
         worth, repeats = effective_size(weights), shares // size
         tally = {level: (np.zeros(size), []) for level in LEVELS}
         for _ in range(repeats):
-            world = Gauss(1.5 * rng.normal(size=(size, 4)))
-            source, mu = world.source(hold, rng), random_prior(size, rng)
-            rows = world.draw(rng.choice(size, len(weights), p=mu), rng)
-            prior = discounted(world.proba(rows), source, weights / weights.sum())
+            population = Gauss(1.5 * rng.normal(size=(size, 4)))
+            source, mu = population.source(hold, rng), random_prior(size, rng)
+            rows = population.draw(rng.choice(size, len(weights), p=mu), rng)
+            prior = discounted(population.proba(rows), source, weights / weights.sum())
             for level, (all_hits, pairs) in tally.items():
                 low, high = prior_interval(source, prior, worth, level)
                 hit = (low <= mu) & (mu <= high)
@@ -145,12 +145,12 @@ def problem(data: Dataset, seed: int) -> Source:
     return build_source(model, X[half:], y[half:])
 
 
-def all_rows(world: World, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def all_rows(population: Population, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Every row of a pool, or many rows where there is no end of them, and their labels."""
-    if isinstance(world, PoolWorld):
-        return world.X, world.y
-    y = np.arange(60_000) % world.n_classes
-    return world.draw(y, rng), y
+    if isinstance(population, PoolPopulation):
+        return population.X, population.y
+    y = np.arange(60_000) % population.n_classes
+    return population.draw(y, rng), y
 
 
 class Window(NamedTuple):
@@ -164,7 +164,7 @@ class Window(NamedTuple):
 
 
 def window(
-    source: Source, world: World, every: tuple, rows: int, rng: np.random.Generator
+    source: Source, population: Population, every: tuple, rows: int, rng: np.random.Generator
 ) -> Window:
     """Estimate the accuracy of one window of a new prior, and compare.
 
@@ -173,7 +173,7 @@ def window(
     """
     mu = rng.dirichlet(np.full(source.n_classes, 0.7))
     y = rng.choice(source.n_classes, rows, p=mu)
-    proba = source.model.predict_proba(world.draw(y, rng))
+    proba = source.model.predict_proba(population.draw(y, rng))
     prior = estimate_prior(source, proba)
     adapted = reweighted(source, prior, proba)
     report = estimate_accuracy(source, prior, rows, rows=adapted)
@@ -209,9 +209,9 @@ def accuracy(splits: int, windows: int, rows: int) -> None:
             if name == "digits":  # so few rows that those of the stream are drawn anew, too
                 data = digits_dataset(split)
             source = problem(data, split)
-            X, y = all_rows(data.world, rng)
+            X, y = all_rows(data.population, rng)
             every = source.model.predict_proba(X), y
-            seen.append([window(source, data.world, every, rows, rng) for _ in range(windows)])
+            seen.append([window(source, data.population, every, rows, rng) for _ in range(windows)])
         found = Window(*np.moveaxis(np.array(seen, dtype=np.float64), 2, 0))
         by_split = found.error.mean(axis=1)
         print(

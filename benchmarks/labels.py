@@ -22,7 +22,7 @@ from priorshift.datasets.offline import offline_stage, paper_settings
 from priorshift.learners import as_learner
 from priorshift.learners.trackers.late import merged, remembered_batch
 from priorshift.simulation.shifts import shift_by_name
-from priorshift.simulation.streams import GaussianWorld, Stream
+from priorshift.simulation.streams import GaussianPopulation, SimulatedStream
 from priorshift.source import Batch, Source
 
 SHIFTS = ("lin", "squ", "sin", "ber")
@@ -32,10 +32,10 @@ DELAYS = (0, 10, 100)
 
 def overlap() -> Dataset:
     """Normal classes around 1.2 times the unit vectors of four dimensions."""
-    world = GaussianWorld(1.2 * np.eye(4), np.eye(4))
+    population = GaussianPopulation(1.2 * np.eye(4), np.eye(4))
     y = np.arange(4000) % 4
-    X = world.draw(y, np.random.default_rng(0))
-    return Dataset("overlap", X, y, X[:0], y[:0], False, 0, world, np.arange(4))
+    X = population.draw(y, np.random.default_rng(0))
+    return Dataset("overlap", X, y, X[:0], y[:0], False, 0, population, np.arange(4))
 
 
 class Rounds(NamedTuple):
@@ -47,7 +47,7 @@ class Rounds(NamedTuple):
     luck: np.ndarray
 
 
-def rounds_of(source: Source, stream: Stream, seed: int) -> Rounds:
+def rounds_of(source: Source, stream: SimulatedStream, seed: int) -> Rounds:
     """Read a whole stream; a row is labelled where its luck is below the share of labels."""
     batches, classes, n = [], [], stream.batch_size
     for chunk in stream.chunks():
@@ -100,7 +100,7 @@ def line(data: Dataset, source: Source, name: str, shift: str, args: Any) -> np.
     for seed in range(args.seeds):
         rng = np.random.default_rng(seed)
         priors = shift_by_name(shift).priors(data.mu1, data.mu2, args.rounds, rng)
-        stream = rounds_of(source, Stream(data.world, priors, args.rows, seed), seed)
+        stream = rounds_of(source, SimulatedStream(data.population, priors, args.rows, seed), seed)
         found.append(list(cells(learner, source, stream)))
     return np.moveaxis(np.array(found), -1, 0)
 

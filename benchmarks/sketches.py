@@ -26,7 +26,7 @@ from priorshift.learners import ATLAS, UOGD, as_learner
 from priorshift.risk import Blocks, Coreset, Herding, RiskData, Softmax, sketch_error
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
-from priorshift.simulation.streams import Stream
+from priorshift.simulation.streams import SimulatedStream
 from priorshift.source import Batch, Source
 
 
@@ -53,7 +53,7 @@ def error(
     priors = shift_by_name(shift).priors(dataset.mu1, dataset.mu2, rounds, np.random.default_rng(0))
     settings = paper_settings(dataset, "paper")
     learner = as_learner(name, horizon=rounds, hint="okm", sketch=sketch, **settings)
-    stream = Stream(dataset.world, priors, batch_size=100, seed=0)
+    stream = SimulatedStream(dataset.population, priors, batch_size=100, seed=0)
     return evaluate(learner, source, stream).error
 
 

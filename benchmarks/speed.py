@@ -19,7 +19,7 @@ from priorshift.learners import ATLAS, UOGD, AtlasAda
 from priorshift.risk import Blocks, ImplicitSolver
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
-from priorshift.simulation.streams import GaussianWorld, Stream
+from priorshift.simulation.streams import GaussianPopulation, SimulatedStream
 from priorshift.source import Batch, Source
 
 _POOL = tuple(0.025 * 2.0**i for i in range(12))
@@ -28,10 +28,10 @@ _POOL = tuple(0.025 * 2.0**i for i in range(12))
 def synthetic(rounds: int = 64, rows: int = 10_000) -> tuple[Source, list[Batch]]:
     """The paper's synthetic problem under the shift squ: its source, and batches of 100."""
     data = load_dataset("synthetic")
-    assert isinstance(data.world, GaussianWorld)
+    assert isinstance(data.population, GaussianPopulation)
     priors = shift_by_name("squ").priors(data.mu1, data.mu2, rounds, np.random.default_rng(0))
     source = offline_stage(data)
-    chunk = next(iter(Stream(data.world, priors, 100, seed=0).chunks()))
+    chunk = next(iter(SimulatedStream(data.population, priors, 100, seed=0).chunks()))
     whole = source.read(chunk.X)
     pieces = [whole.rows(slice(100 * i, 100 * i + 100)) for i in range(chunk.rounds)]
     if rows != 10_000:
@@ -135,7 +135,7 @@ def loop_figure(seconds: float) -> Figure:
     outside, all_in_all = [], []
     for _ in range(6):
         began = time.perf_counter()
-        found = evaluate(ATLAS(), source, Stream(data.world, priors, 100, seed=0))
+        found = evaluate(ATLAS(), source, SimulatedStream(data.population, priors, 100, seed=0))
         total = time.perf_counter() - began
         outside.append((total - found.seconds) / rounds)
         all_in_all.append(total / rounds)

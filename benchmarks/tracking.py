@@ -18,7 +18,7 @@ from priorshift.experiments.paper.tables import TABLE_2
 from priorshift.learners import as_learner
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
-from priorshift.simulation.streams import Stream
+from priorshift.simulation.streams import SimulatedStream
 from priorshift.source import Source, build_source
 
 SHIFTS = ("lin", "squ", "sin", "ber")
@@ -30,7 +30,7 @@ def calibrated_source(data: Dataset) -> Source:
     return build_source(model, data.X0, data.y0, prior=np.full(3, 1 / 3))
 
 
-def known_mix_error(source: Source, stream: Stream) -> float:
+def known_mix_error(source: Source, stream: SimulatedStream) -> float:
     """Error in % of f reweighted with the true mix of every round."""
     wrong = 0
     for chunk in stream.chunks():
@@ -56,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
             for shift in SHIFTS:
                 rng = np.random.default_rng(args.seed)
                 priors = shift_by_name(shift).priors(data.mu1, data.mu2, args.rounds, rng)
-                stream = Stream(data.world, priors, rows, args.seed)
+                stream = SimulatedStream(data.population, priors, rows, args.seed)
                 known = known_mix_error(source, stream)
                 hints = {k: cell.mean for k, cell in TABLE_2.get(rows, {}).get(shift, {}).items()}
                 atlas = hints.pop("none", np.nan)

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 import skips
 from priorshift.datasets import load_dataset
 from priorshift.datasets.offline import offline_stage
-from priorshift.simulation.streams import GaussianWorld, Stream
+from priorshift.simulation.streams import GaussianPopulation, SimulatedStream
 from priorshift.source import build_source
 from priorshift.source.model import LinearModel
 
@@ -38,7 +38,7 @@ CENTRES = np.array([[1.6, 0.0, 0.0, 0.4], [0.0, 1.6, 0.0, 0.0], [0.3, 0.0, 1.6, 
 class Blobs(NamedTuple):
     """Three overlapping Gaussian classes in four dimensions."""
 
-    world: GaussianWorld
+    population: GaussianPopulation
     train_X: np.ndarray
     train_y: np.ndarray
     X: np.ndarray
@@ -47,11 +47,11 @@ class Blobs(NamedTuple):
 
 @pytest.fixture(scope="session")
 def blobs():
-    world = GaussianWorld(CENTRES, np.eye(4))
+    population = GaussianPopulation(CENTRES, np.eye(4))
     rng = np.random.default_rng(11)
     y = rng.choice(3, 600, p=[0.5, 0.3, 0.2])
-    X = world.draw(y, rng).astype(np.float32).astype(np.float64)
-    return Blobs(world, X[:300], y[:300], X[300:], y[300:])
+    X = population.draw(y, rng).astype(np.float32).astype(np.float64)
+    return Blobs(population, X[:300], y[:300], X[300:], y[300:])
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +82,7 @@ def stream(blobs):
     """Sixty rounds that swing from one corner of the simplex to another, then stay."""
     alpha = np.minimum(np.linspace(0, 1.5, 60), 1.0)[:, None]
     priors = (1 - alpha) * np.array([0.8, 0.1, 0.1]) + alpha * np.array([0.05, 0.15, 0.8])
-    return Stream(blobs.world, priors, batch_size=25, seed=5)
+    return SimulatedStream(blobs.population, priors, batch_size=25, seed=5)
 
 
 @pytest.fixture(scope="session")

@@ -105,7 +105,7 @@ def test_a_recorded_problem_is_read_in_its_order():
     assert len(stream) == 3
     np.testing.assert_array_equal(np.concatenate([labels for _, labels in stream]), y[:60])
     rows = np.concatenate([X for X, _ in stream])
-    np.testing.assert_array_equal(rows, data.world.draw(y[:60], np.random.default_rng(5)))
+    np.testing.assert_array_equal(rows, data.population.draw(y[:60], np.random.default_rng(5)))
 
 
 def test_sharpened_logits_are_three_times_as_large():

@@ -17,7 +17,7 @@ from priorshift.datasets import Dataset
 from priorshift.datasets.dataset import pool_dataset
 from priorshift.experiments.description import StreamRun
 from priorshift.experiments.perform import make_learner
-from priorshift.simulation.streams import GaussianWorld
+from priorshift.simulation.streams import GaussianPopulation
 from priorshift.source import Source, build_source
 
 WIDTH, SPREAD, ROWS_A_CLASS, POOL_A_CLASS = 32, 0.75, 5, 50
@@ -43,7 +43,7 @@ def centres(classes: int) -> np.ndarray:
 def gaussian(count: str) -> Dataset:
     """Gaussian classes: a held-out set and a pool, with as many rows of each."""
     classes, rng = int(count), np.random.default_rng(1)
-    gauss = GaussianWorld(centres(classes), np.eye(WIDTH))
+    gauss = GaussianPopulation(centres(classes), np.eye(WIDTH))
     y0, y1 = (np.repeat(np.arange(classes), rows) for rows in (ROWS_A_CLASS, POOL_A_CLASS))
     return pool_dataset("many", (gauss.draw(y0, rng), y0), (gauss.draw(y1, rng), y1))
 

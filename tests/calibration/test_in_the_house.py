@@ -23,7 +23,7 @@ from priorshift.experiments.planning import make_plan
 from priorshift.learners import FIX, FTH, LEARNERS
 from priorshift.saving import Saved, load_parts, save_parts
 from priorshift.simulation.evaluate import evaluate
-from priorshift.simulation.streams import Stream
+from priorshift.simulation.streams import SimulatedStream
 from priorshift.source import Batch, build_source
 from priorshift.source.model import ProbabilityModel
 from priorshift.stream import Deployment
@@ -209,22 +209,22 @@ def test_something_else_in_the_place_of_the_recipe_is_refused():
         decode_setting({"object": "prior/bbse", "fields": {}}, "calibration")
 
 
-class TwiceWorld:
-    """The blobs' world with every feature twice."""
+class TwicePopulation:
+    """The blobs' population with every feature twice."""
 
-    def __init__(self, world):
-        self.world = world
+    def __init__(self, population):
+        self.population = population
         self.n_classes = 3
 
     def draw(self, labels, rng):
-        X = self.world.draw(labels, rng)
+        X = self.population.draw(labels, rng)
         return np.hstack([X, X])
 
 
 def test_evaluation_has_f0s_own_errors_and_the_calibrated_floor(blobs, pair):
     plain, source = pair
     priors = np.tile([0.05, 0.15, 0.8], (40, 1))
-    stream = Stream(TwiceWorld(blobs.world), priors, batch_size=50, seed=3)
+    stream = SimulatedStream(TwicePopulation(blobs.population), priors, batch_size=50, seed=3)
     before, after = evaluate(FTH(), plain, stream), evaluate(FTH(), source, stream)
     np.testing.assert_array_equal(before.fix_errors, after.fix_errors)
     np.testing.assert_array_equal(before.oracle_errors, after.oracle_errors)

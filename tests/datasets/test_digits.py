@@ -37,7 +37,7 @@ def test_as_a_dataset() -> None:
     np.testing.assert_array_equal(dataset.y1, split.y_pool)
     assert (dataset.focus, dataset.n_classes, dataset.probabilities) == (0, 10, False)
     assert set(dataset.y0) == set(dataset.y1) == set(range(10))
-    drawn = dataset.world.draw(np.array([3, 3, 7]), np.random.default_rng(0))
+    drawn = dataset.population.draw(np.array([3, 3, 7]), np.random.default_rng(0))
     for row, label in zip(drawn, [3, 3, 7], strict=True):
         same = (split.X_pool == row).all(axis=1)
         assert label in split.y_pool[same]

@@ -37,7 +37,7 @@ def test_features_and_labels_come_back(tmp_path: Path) -> None:
         np.testing.assert_array_equal(dataset.classes[dataset.y1], Y1)
         assert dataset.name == str(path)
         assert (dataset.focus, dataset.probabilities) == (0, False)
-        drawn = dataset.world.draw(np.array([0, 0]), np.random.default_rng(0))
+        drawn = dataset.population.draw(np.array([0, 0]), np.random.default_rng(0))
         np.testing.assert_array_equal(drawn, X1[[2, 2]])
 
 

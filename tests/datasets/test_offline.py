@@ -8,7 +8,7 @@ from sklearn.model_selection import train_test_split
 from priorshift.datasets import Dataset, load_dataset
 from priorshift.datasets.offline import offline_stage, paper_settings
 from priorshift.errors import InputError
-from priorshift.simulation.streams import PoolWorld
+from priorshift.simulation.streams import PoolPopulation
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_probabilities_are_f0_themselves(digits):
         y1=y[200:],
         probabilities=True,
         focus=0,
-        world=PoolWorld(P[200:], y[200:], n_classes=3),
+        population=PoolPopulation(P[200:], y[200:], n_classes=3),
         classes=np.arange(3),
     )
     source = offline_stage(data)

@@ -44,7 +44,7 @@ def test_shl_labels_keep_their_order_and_rows_their_class(folder: Path) -> None:
 def test_shl_with_the_paper_s_classes_alone(folder: Path) -> None:
     save_shl(folder)
     data = shl_order(SHL_CLASSES)
-    assert (data.dataset.n_classes, data.dataset.world.n_classes) == (6, 6)
+    assert (data.dataset.n_classes, data.dataset.population.n_classes) == (6, 6)
     assert NAMES[data.dataset.classes].tolist() == list(SHL_CLASSES)
     np.testing.assert_array_equal(data.y, SEQUENCE[SEQUENCE < 6])
     # A hole in the middle: classes are numbered anew.

@@ -33,7 +33,7 @@ def test_components_are_those_of_the_offline_covariance(digits):
     # The pool is projected by the offline rows' mean and axes, whatever the axes' signs.
     expected = (digits.X1 - digits.X0.mean(axis=0)) @ vectors[:, ::-1][:, :7]
     np.testing.assert_allclose(np.abs(small.X1), np.abs(expected), atol=1e-8)
-    np.testing.assert_array_equal(small.world.X, small.X1)
+    np.testing.assert_array_equal(small.population.X, small.X1)
 
 
 def test_one_factor_for_all_components(digits):
@@ -102,8 +102,8 @@ def test_probabilities_keep_their_columns():
 def test_synthetic_rows_but_no_components():
     data = load_dataset("synthetic")
     small = reduced(data, rows=600)
-    assert (len(small.X0), small.focus, small.world) == (600, 2, data.world)
-    with pytest.raises(InputError, match="world makes rows of its own"):
+    assert (len(small.X0), small.focus, small.population) == (600, 2, data.population)
+    with pytest.raises(InputError, match="population makes rows of its own"):
         reduced(data, components=3)
 
 

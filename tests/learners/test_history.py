@@ -84,6 +84,6 @@ def test_the_history_finds_a_constant_mix(source, blobs):
     rng, truth = np.random.default_rng(0), np.array([0.1, 0.2, 0.7])
     state = FTH().start(source)
     for _ in range(200):
-        X = blobs.world.draw(rng.choice(3, 50, p=truth), rng)
+        X = blobs.population.draw(rng.choice(3, 50, p=truth), rng)
         state = FTH().adapt(source, state, source.read(X))
     assert np.abs(FTH().prior(source, state) - truth).sum() < 0.15

@@ -41,7 +41,7 @@ def stream(blobs):
     found = []
     for mix in ([0.8, 0.1, 0.1], [0.1, 0.1, 0.8]) * 4:
         y = rng.choice(3, 20, p=mix)
-        found.append((blobs.world.draw(y, rng), y))
+        found.append((blobs.population.draw(y, rng), y))
     return found
 
 

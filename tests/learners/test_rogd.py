@@ -127,6 +127,6 @@ def test_rogd_moves_towards_the_mix(source, blobs):
     learner = ROGD(horizon=200)
     state = learner.start(source)
     for _ in range(200):
-        X = blobs.world.draw(rng.choice(3, 30, p=truth), rng)
+        X = blobs.population.draw(rng.choice(3, 30, p=truth), rng)
         state = learner.adapt(source, state, source.read(X))
     assert state.p[2] > 0.6

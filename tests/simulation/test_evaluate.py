@@ -6,7 +6,7 @@ import pytest
 from priorshift.errors import InputError
 from priorshift.learners import ATLAS, FIX, FTFWH, FTH, ROGD, UOGD, AtlasAda
 from priorshift.simulation.evaluate import PROTOCOLS, evaluate
-from priorshift.simulation.streams import PoolWorld, Stream
+from priorshift.simulation.streams import PoolPopulation, SimulatedStream
 from priorshift.source import build_source
 from priorshift.source.model import ProbabilityModel
 
@@ -53,14 +53,14 @@ def test_the_default_protocol_is_the_learner_s(source, stream):
 
 
 def test_f0_and_the_clairvoyant_by_hand(blobs, fitted, source, stream):
-    """True densities of the Gaussian world, written out, with each round's true mix."""
+    """True densities of the Gaussian population, written out, with each round's true mix."""
     result = evaluate(FIX(), source, stream)
     for t, (X, y) in enumerate(stream):
         wrong_fix, wrong_oracle = 0, 0
         for x, label, said in zip(X, y, fitted.predict(X), strict=True):
             wrong_fix += said != label
             scores = [
-                stream.priors[t][k] * np.exp(-0.5 * ((x - blobs.world.centres[k]) ** 2).sum())
+                stream.priors[t][k] * np.exp(-0.5 * ((x - blobs.population.centres[k]) ** 2).sum())
                 for k in range(3)
             ]
             wrong_oracle += int(np.argmax(scores)) != label
@@ -71,8 +71,8 @@ def test_f0_and_the_clairvoyant_by_hand(blobs, fitted, source, stream):
 
 
 def test_the_clairvoyant_without_densities_reweights_f0(blobs, fitted, source, stream):
-    pool = PoolWorld(blobs.X, blobs.y, n_classes=3)
-    drawn = Stream(pool, stream.priors, batch_size=25, seed=3)
+    pool = PoolPopulation(blobs.X, blobs.y, n_classes=3)
+    drawn = SimulatedStream(pool, stream.priors, batch_size=25, seed=3)
     result = evaluate(FIX(), source, drawn)
     for t, (X, y) in enumerate(drawn):
         scores = fitted.predict_proba(X) * drawn.priors[t] / source.prior
@@ -85,7 +85,9 @@ def test_the_clairvoyant_never_names_a_class_that_is_not_there():
     y = np.repeat([0, 1, 2], 8)
     y[[0, 8, 16]] = [1, 2, 1]
     source = build_source(ProbabilityModel([0, 1, 2]), P, y, features=lambda rows: rows)
-    stream = Stream(PoolWorld(P, y, n_classes=3), [[0.0, 1.0, 0.0]] * 20, batch_size=10, seed=0)
+    stream = SimulatedStream(
+        PoolPopulation(P, y, n_classes=3), [[0.0, 1.0, 0.0]] * 20, batch_size=10, seed=0
+    )
     result = evaluate(FIX(), source, stream)
     assert result.fix_error > 5
     assert result.oracle_error == 0.0

@@ -12,9 +12,9 @@ from priorshift.learners import FIX, FTH
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.recorded import RecordedStream, prior_around
 from priorshift.simulation.shifts import total_variation
-from priorshift.simulation.streams import GaussianWorld
+from priorshift.simulation.streams import GaussianPopulation
 
-WORLD = GaussianWorld([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]], np.eye(2))
+POPULATION = GaussianPopulation([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]], np.eye(2))
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_the_prior_around_a_round_counts_labels_on_both_sides(near):
 def test_given_rows_keep_their_order(digits):
     data, source = digits
     y = data.y1[:67]
-    stream = RecordedStream(data.world, y, 20, X=data.X1[:67])
+    stream = RecordedStream(data.population, y, 20, X=data.X1[:67])
     assert len(stream) == 3
     result = evaluate(FIX(), source, stream)
     wrong = source.read(data.X1[:60]).proba.argmax(axis=1) != y[:60]
@@ -49,7 +49,7 @@ def test_drawn_rows_are_of_the_label_s_class_and_of_the_seed(digits):
     y = np.sort(data.y1)
     known = {row.tobytes(): label for row, label in zip(data.X1, data.y1, strict=True)}
     first, again, other = (
-        np.concatenate([X for X, _ in RecordedStream(data.world, y, 7, seed=seed)])
+        np.concatenate([X for X, _ in RecordedStream(data.population, y, 7, seed=seed)])
         for seed in (3, 3, 4)
     )
     assert [known[row.tobytes()] for row in first] == y[: len(first)].tolist()
@@ -59,7 +59,7 @@ def test_drawn_rows_are_of_the_label_s_class_and_of_the_seed(digits):
 
 def test_a_shorter_stream_begins_like_a_longer_one():
     y = np.random.default_rng(1).integers(0, 3, 1000)
-    long, short = (RecordedStream(WORLD, y, 5, rounds=rounds) for rounds in (None, 130))
+    long, short = (RecordedStream(POPULATION, y, 5, rounds=rounds) for rounds in (None, 130))
     assert (len(long), len(short)) == (200, 130)
     for (X, labels), (X_short, labels_short) in zip(long, short, strict=False):
         np.testing.assert_array_equal(X, X_short)
@@ -69,7 +69,7 @@ def test_a_shorter_stream_begins_like_a_longer_one():
 def test_thinning_keeps_each_kth_label_with_its_row():
     y = np.random.default_rng(2).integers(0, 3, 101)
     X = np.arange(202).reshape(101, 2)
-    stream = RecordedStream(WORLD, y, 4, X=X, every=3)
+    stream = RecordedStream(POPULATION, y, 4, X=X, every=3)
     rows = np.concatenate([part for part, _ in stream])
     labels = np.concatenate([part for _, part in stream])
     np.testing.assert_array_equal(rows, X[::3][:32])
@@ -78,7 +78,7 @@ def test_thinning_keeps_each_kth_label_with_its_row():
 
 def test_thinning_makes_the_prior_move_faster_from_round_to_round():
     y = np.repeat(np.random.default_rng(3).integers(0, 3, 40), 100)
-    slow, fast = (RecordedStream(WORLD, y, 10, near=20, every=every) for every in (1, 5))
+    slow, fast = (RecordedStream(POPULATION, y, 10, near=20, every=every) for every in (1, 5))
     assert len(fast) == len(slow) // 5
     assert fast.variation / len(fast) > 2 * slow.variation / len(slow)
 
@@ -86,7 +86,7 @@ def test_thinning_makes_the_prior_move_faster_from_round_to_round():
 def test_a_learner_runs_on_it(digits):
     data, source = digits
     y = np.full(300, 8)
-    result = evaluate(FTH(), source, RecordedStream(data.world, y, 25, rounds=12))
+    result = evaluate(FTH(), source, RecordedStream(data.population, y, 25, rounds=12))
     assert result.error < result.fix_error  # all one class, and FTH finds out
 
 
@@ -110,4 +110,4 @@ def test_a_learner_runs_on_it(digits):
 def test_refusals(changes, says):
     settings = {"y": [0, 1], "batch_size": 2, **changes}
     with pytest.raises(InputError, match=says):
-        RecordedStream(WORLD, **settings)
+        RecordedStream(POPULATION, **settings)

@@ -10,7 +10,7 @@ from priorshift.risk import RiskData, Softmax, class_risks
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.regret import best_risks, measure_regret
 from priorshift.simulation.shifts import total_variation
-from priorshift.simulation.streams import PoolWorld, Stream
+from priorshift.simulation.streams import PoolPopulation, SimulatedStream
 from priorshift.simulation.theory import atlas_ada_bound, atlas_bound, static_bound, uogd_bound
 from priorshift.source import build_source
 from priorshift.source.model import LinearModel
@@ -97,12 +97,12 @@ def test_regret_by_hand(source, stream):
 
 @pytest.fixture(scope="module")
 def known(synthetic):
-    """The synthetic problem with its offline set as the world: Lemma 1's assumptions hold."""
+    """The synthetic problem with its offline set as the population: Lemma 1's assumptions hold."""
     dataset, source = synthetic.dataset, synthetic.source
-    world = PoolWorld(dataset.X0, dataset.y0, n_classes=3)
+    population = PoolPopulation(dataset.X0, dataset.y0, n_classes=3)
     swing = (np.arange(ROUNDS) // 50 % 2)[:, None]
     priors = (1 - swing) * dataset.mu1 + swing * dataset.mu2
-    return source, Stream(world, priors, batch_size=40, seed=1)
+    return source, SimulatedStream(population, priors, batch_size=40, seed=1)
 
 
 @pytest.fixture(scope="module")

@@ -10,31 +10,37 @@ from scipy.stats import multivariate_normal
 
 from priorshift.errors import InputError
 from priorshift.simulation.shifts import Linear, Square
-from priorshift.simulation.streams import GaussianWorld, PoolWorld, Stream, World, _draw_labels
+from priorshift.simulation.streams import (
+    GaussianPopulation,
+    PoolPopulation,
+    Population,
+    SimulatedStream,
+    _draw_labels,
+)
 
 CENTRES = np.array([[0.0, 0.0, 0.0], [1.0, -1.0, 0.5], [4.0, 2.0, 0.0]])
 COVARIANCE = np.array([[1.0, 0.3, 0.0], [0.3, 0.5, -0.1], [0.0, -0.1, 2.0]])
 MU1, MU2 = [1 / 3] * 3, [0.0, 0.0, 1.0]
 
 
-def pool_world(rows: int = 60) -> PoolWorld:
+def pool_population(rows: int = 60) -> PoolPopulation:
     rng = np.random.default_rng(9)
     y = np.arange(rows) % 3
-    return PoolWorld(rng.normal(size=(rows, 4)), rng.permutation(y), 3)
+    return PoolPopulation(rng.normal(size=(rows, 4)), rng.permutation(y), 3)
 
 
-WORLDS = {
-    "correlated": GaussianWorld(CENTRES, COVARIANCE),
-    "independent": GaussianWorld(CENTRES, 0.1 * np.eye(3)),
-    "pool": pool_world(),
+POPULATIONS = {
+    "correlated": GaussianPopulation(CENTRES, COVARIANCE),
+    "independent": GaussianPopulation(CENTRES, 0.1 * np.eye(3)),
+    "pool": pool_population(),
 }
 
 
-def make(world: World, rounds: int, batch_size: int, seed: int = 1) -> Stream:
-    return Stream(world, Linear().priors(MU1, MU2, rounds, rng=0), batch_size, seed)
+def make(population: Population, rounds: int, batch_size: int, seed: int = 1) -> SimulatedStream:
+    return SimulatedStream(population, Linear().priors(MU1, MU2, rounds, rng=0), batch_size, seed)
 
 
-def whole(stream: Stream, size: int | None = None) -> tuple[np.ndarray, ...]:
+def whole(stream: SimulatedStream, size: int | None = None) -> tuple[np.ndarray, ...]:
     chunks = list(stream.chunks(size))
     return tuple(
         np.concatenate([getattr(chunk, part) for chunk in chunks]) for part in ("X", "y", "priors")
@@ -43,16 +49,16 @@ def whole(stream: Stream, size: int | None = None) -> tuple[np.ndarray, ...]:
 
 @settings(deadline=None, max_examples=40)
 @given(
-    world=st.sampled_from(sorted(WORLDS)),
+    population=st.sampled_from(sorted(POPULATIONS)),
     rounds=st.integers(1, 200),
     batch_size=st.integers(1, 7),
     size=st.integers(1, 250),
     seed=st.integers(0, 2**40),
 )
 def test_data_do_not_depend_on_the_chunk_size(
-    world: str, rounds: int, batch_size: int, size: int, seed: int
+    population: str, rounds: int, batch_size: int, size: int, seed: int
 ) -> None:
-    stream = make(WORLDS[world], rounds, batch_size, seed)
+    stream = make(POPULATIONS[population], rounds, batch_size, seed)
     X, y, priors = whole(stream)
     for got, expected in zip(whole(stream, size), (X, y, priors), strict=True):
         np.testing.assert_array_equal(got, expected)
@@ -65,7 +71,7 @@ def test_data_do_not_depend_on_the_chunk_size(
 
 
 def test_chunks_are_numbered_and_complete() -> None:
-    stream = make(WORLDS["pool"], 150, 3)
+    stream = make(POPULATIONS["pool"], 150, 3)
     chunks = list(stream.chunks(70))
     assert [(chunk.first, chunk.rounds) for chunk in chunks] == [(0, 70), (70, 70), (140, 10)]
     for chunk in chunks:
@@ -75,30 +81,34 @@ def test_chunks_are_numbered_and_complete() -> None:
         np.testing.assert_array_equal(chunk.priors, stream.priors[chunk.first :][: chunk.rounds])
 
 
-@pytest.mark.parametrize("world", sorted(WORLDS))
-def test_seeds_repeat_and_differ(world: str) -> None:
-    first, again, other = (whole(make(WORLDS[world], 70, 5, seed))[0] for seed in (1, 1, 2))
+@pytest.mark.parametrize("population", sorted(POPULATIONS))
+def test_seeds_repeat_and_differ(population: str) -> None:
+    first, again, other = (
+        whole(make(POPULATIONS[population], 70, 5, seed))[0] for seed in (1, 1, 2)
+    )
     np.testing.assert_array_equal(first, again)
     assert not np.isclose(first, other).all()
 
 
 def test_blocks_do_not_repeat_each_other() -> None:
-    stream = Stream(WORLDS["independent"], [MU1] * 128, 10, seed=0)
+    stream = SimulatedStream(POPULATIONS["independent"], [MU1] * 128, 10, seed=0)
     first, second = stream.chunks(64)
     assert not np.array_equal(first.X, second.X)
     assert not np.array_equal(first.y, second.y)
 
 
-@pytest.mark.parametrize("world", ["independent", "pool"])
-def test_a_longer_stream_begins_like_a_shorter_one(world: str) -> None:
+@pytest.mark.parametrize("population", ["independent", "pool"])
+def test_a_longer_stream_begins_like_a_shorter_one(population: str) -> None:
     priors = np.random.default_rng(0).dirichlet([1, 1, 1], size=150)
-    long, short = (whole(Stream(WORLDS[world], priors[:n], 4, seed=3)) for n in (150, 90))
+    long, short = (
+        whole(SimulatedStream(POPULATIONS[population], priors[:n], 4, seed=3)) for n in (150, 90)
+    )
     for a, b in zip(long, short, strict=True):
         np.testing.assert_array_equal(a[: len(b)], b)
 
 
 def test_a_batch_larger_than_a_block_works() -> None:
-    stream = make(WORLDS["pool"], 3, 10_000)
+    stream = make(POPULATIONS["pool"], 3, 10_000)
     assert [X.shape for X, _ in stream] == [(10_000, 4)] * 3
     np.testing.assert_array_equal(whole(stream, 2)[0], whole(stream)[0])
 
@@ -106,7 +116,9 @@ def test_a_batch_larger_than_a_block_works() -> None:
 def test_class_shares_follow_the_priors_of_each_round() -> None:
     priors = np.array([[0.2, 0.5, 0.3], [0.0, 0.1, 0.9], [0.7, 0.0, 0.3], [0.0, 1.0, 0.0]])
     size = 40_000
-    for prior, (_, y) in zip(priors, Stream(WORLDS["pool"], priors, size, seed=0), strict=True):
+    for prior, (_, y) in zip(
+        priors, SimulatedStream(POPULATIONS["pool"], priors, size, seed=0), strict=True
+    ):
         shares = np.bincount(y, minlength=3) / size
         assert (np.abs(shares - prior) <= 5 * np.sqrt(prior * (1 - prior) / size)).all()
 
@@ -115,7 +127,7 @@ def test_class_shares_follow_the_priors_of_each_round() -> None:
 @given(st.integers(0, 2), st.integers(0, 2**32))
 def test_a_class_of_share_0_is_never_drawn(empty: int, seed: int) -> None:
     prior = np.random.default_rng(seed).dirichlet([1, 1])
-    for _, y in Stream(WORLDS["pool"], [np.insert(prior, empty, 0.0)] * 3, 50, seed):
+    for _, y in SimulatedStream(POPULATIONS["pool"], [np.insert(prior, empty, 0.0)] * 3, 50, seed):
         assert empty not in y
 
 
@@ -135,7 +147,7 @@ def test_pool_rows_come_from_their_class_and_evenly() -> None:
     X = np.arange(10.0)[:, np.newaxis]
     y = np.array([0, 1, 1, 0, 1, 0, 1, 1, 0, 1])
     labels = np.repeat([0, 1], [30_000, 60_000])
-    drawn = PoolWorld(X, y, 2).draw(labels, np.random.default_rng(0))[:, 0].astype(int)
+    drawn = PoolPopulation(X, y, 2).draw(labels, np.random.default_rng(0))[:, 0].astype(int)
     np.testing.assert_array_equal(y[drawn], labels)
     counts = np.bincount(drawn, minlength=10)
     expected = np.where(y == 0, 30_000 / 4, 60_000 / 6)
@@ -143,15 +155,15 @@ def test_pool_rows_come_from_their_class_and_evenly() -> None:
 
 
 def test_pool_keeps_float32_and_draws_float64() -> None:
-    world = PoolWorld(np.eye(2, dtype=np.float32), np.array([0, 1]), 2)
-    assert world.X.dtype == np.float32
-    assert world.draw(np.array([1]), np.random.default_rng(0)).dtype == np.float64
+    population = PoolPopulation(np.eye(2, dtype=np.float32), np.array([0, 1]), 2)
+    assert population.X.dtype == np.float32
+    assert population.draw(np.array([1]), np.random.default_rng(0)).dtype == np.float64
 
 
 def test_gaussian_rows_have_the_mean_and_covariance_of_their_class() -> None:
-    world = GaussianWorld(CENTRES, COVARIANCE)
+    population = GaussianPopulation(CENTRES, COVARIANCE)
     for label in range(3):
-        X = world.draw(np.full(60_000, label), np.random.default_rng(label))
+        X = population.draw(np.full(60_000, label), np.random.default_rng(label))
         np.testing.assert_allclose(X.mean(axis=0), CENTRES[label], atol=0.03)
         np.testing.assert_allclose(np.cov(X.T), COVARIANCE, atol=0.04)
 
@@ -159,21 +171,26 @@ def test_gaussian_rows_have_the_mean_and_covariance_of_their_class() -> None:
 def test_log_densities_agree_with_scipy() -> None:
     X = np.random.default_rng(0).normal(size=(30, 3))
     expected = np.stack([multivariate_normal(c, COVARIANCE).logpdf(X) for c in CENTRES], axis=1)
-    np.testing.assert_allclose(GaussianWorld(CENTRES, COVARIANCE).log_densities(X), expected)
+    np.testing.assert_allclose(GaussianPopulation(CENTRES, COVARIANCE).log_densities(X), expected)
 
 
 def test_worlds_and_streams_satisfy_the_protocol_and_show_themselves() -> None:
-    for world in WORLDS.values():
-        assert isinstance(world, World)
-        assert world.n_classes == 3
-    text = repr(Stream(WORLDS["pool"], Square().priors(MU1, MU2, 9, rng=0), 5, seed=2))
-    assert text == "Stream(PoolWorld(60 rows x 4, 3 classes), 9 rounds of 5 rows, seed=2)"
-    assert repr(WORLDS["correlated"]) == "GaussianWorld(3 classes in 3 dimensions)"
+    for population in POPULATIONS.values():
+        assert isinstance(population, Population)
+        assert population.n_classes == 3
+    text = repr(
+        SimulatedStream(POPULATIONS["pool"], Square().priors(MU1, MU2, 9, rng=0), 5, seed=2)
+    )
+    assert (
+        text
+        == "SimulatedStream(PoolPopulation(60 rows x 4, 3 classes), 9 rounds of 5 rows, seed=2)"
+    )
+    assert repr(POPULATIONS["correlated"]) == "GaussianPopulation(3 classes in 3 dimensions)"
 
 
 def test_priors_of_a_stream_cannot_be_changed_from_outside() -> None:
     priors = np.array([MU1, MU1])
-    stream = Stream(WORLDS["pool"], priors, 5, seed=0)
+    stream = SimulatedStream(POPULATIONS["pool"], priors, 5, seed=0)
     priors[:] = MU2
     np.testing.assert_array_equal(stream.priors, [MU1, MU1])
     with pytest.raises(ValueError, match="read-only"):
@@ -193,14 +210,14 @@ def test_priors_of_a_stream_cannot_be_changed_from_outside() -> None:
     ],
 )
 def test_bad_streams_are_refused(changes: dict[str, object], says: str) -> None:
-    settings = {"world": WORLDS["pool"], "priors": [MU1], "batch_size": 3, "seed": 0}
+    settings = {"population": POPULATIONS["pool"], "priors": [MU1], "batch_size": 3, "seed": 0}
     with pytest.raises(InputError, match=says):
-        Stream(**{**settings, **changes})  # type: ignore[arg-type]
+        SimulatedStream(**{**settings, **changes})  # type: ignore[arg-type]
 
 
 def test_bad_chunk_sizes_are_refused_at_the_call() -> None:
     with pytest.raises(InputError, match="rounds_per_chunk"):
-        make(WORLDS["pool"], 3, 3).chunks(0)
+        make(POPULATIONS["pool"], 3, 3).chunks(0)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +237,7 @@ def test_bad_chunk_sizes_are_refused_at_the_call() -> None:
 )
 def test_bad_pools_are_refused(X: np.ndarray, y: list[int], n_classes: int, says: str) -> None:
     with pytest.raises(InputError, match=says):
-        PoolWorld(X, np.asarray(y), n_classes)
+        PoolPopulation(X, np.asarray(y), n_classes)
 
 
 @pytest.mark.parametrize(
@@ -235,18 +252,18 @@ def test_bad_pools_are_refused(X: np.ndarray, y: list[int], n_classes: int, says
 )
 def test_bad_gaussians_are_refused(centres: object, covariance: object, says: str) -> None:
     with pytest.raises(InputError, match=says):
-        GaussianWorld(centres, covariance)  # type: ignore[arg-type]
+        GaussianPopulation(centres, covariance)  # type: ignore[arg-type]
 
 
 def test_densities_of_the_wrong_width_are_refused() -> None:
     with pytest.raises(InputError, match="3 features"):
-        WORLDS["correlated"].log_densities(np.ones((2, 2)))  # type: ignore[attr-defined]
+        POPULATIONS["correlated"].log_densities(np.ones((2, 2)))  # type: ignore[attr-defined]
 
 
 def test_discriminants_are_densities_but_for_a_number_of_the_row():
     rng = np.random.default_rng(2)
     root = rng.normal(size=(4, 4))
-    world = GaussianWorld(5 * rng.normal(size=(3, 4)), root @ root.T + np.eye(4))
+    population = GaussianPopulation(5 * rng.normal(size=(3, 4)), root @ root.T + np.eye(4))
     X = 5 * rng.normal(size=(50, 4))
-    gaps = world.log_densities(X) - world.discriminants(X)
+    gaps = population.log_densities(X) - population.discriminants(X)
     np.testing.assert_allclose(gaps - gaps[:, :1], 0.0, atol=1e-9)

@@ -8,7 +8,7 @@ import numpy as np
 
 from priorshift._validation import as_probabilities, check_finite
 from priorshift.errors import InputError
-from priorshift.simulation.streams import PoolWorld, World
+from priorshift.simulation.streams import PoolPopulation, Population
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
 __all__ = [
@@ -26,7 +26,7 @@ _SUM_TOLERANCE = 5e-3
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """An offline set, and a world that online rows are drawn from.
+    """An offline set, and a population that online rows are drawn from.
 
     Attributes
     ----------
@@ -37,12 +37,12 @@ class Dataset:
     y0 : ndarray, (n0,)
         Their class indices, 0..K-1.
     X1, y1 : ndarray, (n1, d) and (n1,)
-        The online pool; no rows when the world makes its own, as the synthetic one does.
+        The online pool; no rows when the population makes its own, as the synthetic one does.
     probabilities : bool
         True when X0 and X1 hold class probabilities (K columns) in place of features.
     focus : int
         The index of the class that mu_2 is concentrated on.
-    world : World
+    population : Population
         Draws online rows for given classes.
     classes : ndarray, (K,)
         The label that each class index stands for, sorted.
@@ -61,7 +61,7 @@ class Dataset:
     y1: IntArray
     probabilities: bool
     focus: int
-    world: World
+    population: Population
     classes: AnyArray
 
     def __repr__(self) -> str:
@@ -181,7 +181,7 @@ def pool_dataset(
     probabilities: bool = False,
     where: str | None = None,
 ) -> Dataset:
-    """Check two labelled tables and join them to a :class:`Dataset` with a pool world.
+    """Check two labelled tables and join them to a :class:`Dataset` with a pool population.
 
     Parameters
     ----------
@@ -214,5 +214,5 @@ def pool_dataset(
     if probabilities:
         X0 = _class_probabilities(X0, len(classes), f"{where}: P0")
         X1 = _class_probabilities(X1, len(classes), f"{where}: P1")
-    world = PoolWorld(X1, y1, len(classes))
-    return Dataset(name, X0, y0, X1, y1, probabilities, 0, world, classes)
+    population = PoolPopulation(X1, y1, len(classes))
+    return Dataset(name, X0, y0, X1, y1, probabilities, 0, population, classes)

@@ -12,7 +12,7 @@ from priorshift.datasets.dataset import Dataset, pool_dataset
 from priorshift.datasets.files import named_dataset, named_path, need, read_arrays
 from priorshift.errors import FileFormatError, InputError
 from priorshift.simulation.recorded import RecordedStream
-from priorshift.simulation.streams import PoolWorld
+from priorshift.simulation.streams import PoolPopulation
 from priorshift.typing import AnyArray, IntArray
 
 __all__ = ["SHL_CLASSES", "OrderedData", "arxiv_order", "shl_order", "timed_order"]
@@ -30,11 +30,11 @@ class OrderedData:
     Attributes
     ----------
     dataset : Dataset
-        The offline set, and the world that rows may be drawn from.
+        The offline set, and the population that rows may be drawn from.
     y : ndarray, (n,)
         Class indices of the stream in their order.
     X : ndarray, (n, d), or None
-        The rows that came with them; None: rows are drawn from the world.
+        The rows that came with them; None: rows are drawn from the population.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class OrderedData:
         30
         """
         return RecordedStream(
-            self.dataset.world,
+            self.dataset.population,
             self.y,
             batch_size,
             X=self.X,
@@ -186,7 +186,7 @@ def _only(data: OrderedData, kept: Sequence[int]) -> OrderedData:
         y0=number[whole.y0[offline]].astype(np.intp),
         X1=X1,
         y1=y1,
-        world=PoolWorld(X1, y1, len(kept)),
+        population=PoolPopulation(X1, y1, len(kept)),
         classes=whole.classes[list(kept)],
     )
     return OrderedData(dataset, number[data.y[order]].astype(np.intp))

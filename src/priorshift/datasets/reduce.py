@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 from priorshift._validation import check_integer
 from priorshift.datasets.dataset import Dataset
 from priorshift.errors import InputError
-from priorshift.simulation.streams import PoolWorld
+from priorshift.simulation.streams import PoolPopulation
 from priorshift.typing import AnyArray, IntArray
 
 __all__ = ["reduced"]
@@ -55,8 +55,8 @@ def reduced(
     Raises
     ------
     InputError
-        When the rows cannot hold two of every class, or the world makes rows of its own (synthetic
-        data), of which nothing is known to the components.
+        When the rows cannot hold two of every class, or the population makes rows of its own
+        (synthetic data), of which nothing is known to the components.
 
     Examples
     --------
@@ -73,14 +73,14 @@ def reduced(
         components = check_integer(components, "components", least=1)
     if dataset.probabilities or components is None or components >= X0.shape[1]:
         return replace(dataset, X0=X0, y0=y0)
-    if not isinstance(dataset.world, PoolWorld):
+    if not isinstance(dataset.population, PoolPopulation):
         raise InputError(
-            f"{dataset.name}: its world makes rows of its own, which principal components would "
-            "not see; leave components out"
+            f"{dataset.name}: its population makes rows of its own, which principal components "
+            "would not see; leave components out"
         )
     X0, X1 = _project(X0, X1, components, scale)
-    world = PoolWorld(X1, dataset.y1, dataset.n_classes)
-    return replace(dataset, X0=X0, y0=y0, X1=X1, world=world)
+    population = PoolPopulation(X1, dataset.y1, dataset.n_classes)
+    return replace(dataset, X0=X0, y0=y0, X1=X1, population=population)
 
 
 def _project(X0: AnyArray, X1: AnyArray, components: int, scale: bool) -> tuple[AnyArray, AnyArray]:

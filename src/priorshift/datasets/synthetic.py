@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from priorshift.datasets.dataset import Dataset
-from priorshift.simulation.streams import GaussianWorld
+from priorshift.simulation.streams import GaussianPopulation
 from priorshift.typing import FloatArray, IntArray
 
 __all__ = ["SyntheticProblem", "synthetic_dataset", "synthetic_problem"]
@@ -22,7 +22,7 @@ _VARIANCE = 0.1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SyntheticProblem:
-    """The offline set, the world behind it, and the constants that go with them.
+    """The offline set, the population behind it, and the constants that go with them.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class SyntheticProblem:
         Rows of the offline set S_0.
     y0 : ndarray, (10000,)
         Their classes, 0..2.
-    world : GaussianWorld
+    population : GaussianPopulation
         The true densities.
     radius : float
         The weights of the linear model live in the L2 ball of this radius, 5.
@@ -53,7 +53,7 @@ class SyntheticProblem:
 
     X0: FloatArray
     y0: IntArray
-    world: GaussianWorld
+    population: GaussianPopulation
     radius: ClassVar[float] = 5.0
     diameter: ClassVar[float] = 10.0
     gradient_bound: ClassVar[float] = 1.0
@@ -61,7 +61,7 @@ class SyntheticProblem:
     intercept: ClassVar[bool] = False
 
     def __repr__(self) -> str:
-        return f"SyntheticProblem({len(self.X0)} offline rows, {self.world!r})"
+        return f"SyntheticProblem({len(self.X0)} offline rows, {self.population!r})"
 
 
 def synthetic_problem() -> SyntheticProblem:
@@ -82,11 +82,11 @@ def synthetic_problem() -> SyntheticProblem:
     for label, centre in enumerate(centres):
         rows = y0 == label
         X0[rows] = rng.multivariate_normal(centre, covariance, size=np.count_nonzero(rows))
-    return SyntheticProblem(X0, y0, GaussianWorld(centres, covariance))
+    return SyntheticProblem(X0, y0, GaussianPopulation(centres, covariance))
 
 
 def synthetic_dataset() -> Dataset:
-    """Return the synthetic problem as a :class:`Dataset`; its pool is empty, its world endless.
+    """Return the synthetic problem as a :class:`Dataset`: an empty pool, an endless population.
 
     Examples
     --------
@@ -102,6 +102,6 @@ def synthetic_dataset() -> Dataset:
         y1=np.empty(0, dtype=np.intp),
         probabilities=False,
         focus=problem.focus,
-        world=problem.world,
+        population=problem.population,
         classes=np.arange(_CLASSES),
     )

@@ -19,7 +19,7 @@ from priorshift.risk import compiled
 from priorshift.simulation.evaluate import Result, evaluate
 from priorshift.simulation.recorded import RecordedStream
 from priorshift.simulation.shifts import shift_by_name
-from priorshift.simulation.streams import Stream
+from priorshift.simulation.streams import SimulatedStream
 from priorshift.source import Source
 from priorshift.typing import FloatArray
 
@@ -66,7 +66,7 @@ class Prepared:
             )
         return self._sources[run.loss, wanted]
 
-    def stream(self, run: StreamRun) -> Stream | RecordedStream:
+    def stream(self, run: StreamRun) -> SimulatedStream | RecordedStream:
         """The stream that a run goes through."""
         if self.ordered is not None:
             return self.ordered.stream(
@@ -81,7 +81,7 @@ class Prepared:
         mu2 = self.dataset.mu2 if run.mu2 is None else np.array(run.mu2)
         shift = shift_by_name(run.shift, **dict(run.shift_settings))
         priors = shift.priors(mu1, mu2, run.rounds, np.random.default_rng(run.seed))
-        return Stream(self.dataset.world, priors, run.batch_size, run.seed)
+        return SimulatedStream(self.dataset.population, priors, run.batch_size, run.seed)
 
     def add(self, runs: Iterable[StreamRun]) -> None:
         """Make every source that one of the runs reads; refuse what would fail in round 1."""

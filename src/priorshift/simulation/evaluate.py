@@ -15,12 +15,12 @@ from priorshift.learners import Learner
 from priorshift.risk import RiskData, class_risks
 from priorshift.simulation.recorded import RecordedStream
 from priorshift.simulation.shifts import total_variation
-from priorshift.simulation.streams import Chunk, Stream
+from priorshift.simulation.streams import Chunk, SimulatedStream
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray, IntArray
 
 # What a learner can be sent through.
-AnyStream = Stream | RecordedStream
+AnyStream = SimulatedStream | RecordedStream
 PROTOCOLS = ("predict-first", "adapt-first")
 
 
@@ -57,7 +57,7 @@ class Result:
     >>> from priorshift.learners import FIX
     >>> from priorshift.datasets.offline import offline_stage
     >>> data = load_dataset("digits")
-    >>> stream = Stream(data.world, np.tile(data.mu1, (10, 1)), batch_size=50, seed=0)
+    >>> stream = SimulatedStream(data.population, np.tile(data.mu1, (10, 1)), batch_size=50, seed=0)
     >>> result = evaluate(FIX(), offline_stage(data), stream)
     >>> result.error == result.fix_error, result.variation
     (True, 0.0)
@@ -130,7 +130,7 @@ def evaluate(
 
     Parameters
     ----------
-    stream : Stream or RecordedStream
+    stream : SimulatedStream or RecordedStream
         Of a recorded stream nobody knows the true class prior: the shares of the labels around each
         round stand for it.
     protocol : {"predict-first", "adapt-first"}, optional
@@ -149,7 +149,7 @@ def evaluate(
     >>> from priorshift.learners import FTH
     >>> from priorshift.datasets.offline import offline_stage
     >>> data = load_dataset("digits")
-    >>> stream = Stream(data.world, np.tile(data.mu2, (30, 1)), batch_size=20, seed=0)
+    >>> stream = SimulatedStream(data.population, np.tile(data.mu2, (30, 1)), batch_size=20, seed=0)
     >>> result = evaluate(FTH(), offline_stage(data), stream)
     >>> result.oracle_error <= result.error <= result.fix_error
     True
@@ -281,8 +281,8 @@ def _per_round(wrong: Any, chunk: Chunk) -> FloatArray:
 
 def _oracle(source: Source, stream: AnyStream, chunk: Chunk, proba: FloatArray) -> IntArray:
     """Predictions of the clairvoyant: true class prior, with true densities where known."""
-    world = stream.world
-    densities = getattr(world, "discriminants", getattr(world, "log_densities", None))
+    population = stream.population
+    densities = getattr(population, "discriminants", getattr(population, "log_densities", None))
     if densities is None:
         return _with_true_prior(source, stream, chunk, proba)
     return _best_classes(densities(chunk.X), stream, chunk)

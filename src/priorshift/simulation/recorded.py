@@ -13,7 +13,7 @@ from priorshift.errors import InputError
 from priorshift.simulation.shifts import total_variation
 from priorshift.simulation.streams import (
     Chunk,
-    World,
+    Population,
     check_indices,
     check_rows,
 )
@@ -67,7 +67,7 @@ class RecordedStream:
 
     Parameters
     ----------
-    world : World
+    population : Population
         Draws rows for given classes, where ``X`` is None.
     y : array_like, (n,)
         Class indices, 0..K-1, in their order. Labels at the end that fill no round are left out.
@@ -94,17 +94,17 @@ class RecordedStream:
 
     Examples
     --------
-    >>> from priorshift.simulation.streams import GaussianWorld
-    >>> world = GaussianWorld([[0.0], [5.0]], [[1.0]])
+    >>> from priorshift.simulation.streams import GaussianPopulation
+    >>> population = GaussianPopulation([[0.0], [5.0]], [[1.0]])
     >>> y = np.repeat([0, 1, 0], 40)
-    >>> stream = RecordedStream(world, y, batch_size=10, near=0)
+    >>> stream = RecordedStream(population, y, batch_size=10, near=0)
     >>> len(stream), stream.variation
     (12, 4.0)
-    >>> RecordedStream(world, y, batch_size=10, near=0, every=4)
+    >>> RecordedStream(population, y, batch_size=10, near=0, every=4)
     RecordedStream(3 rounds of 10 rows, 2 classes, drawn rows, every=4)
     """
 
-    world: World
+    population: Population
     y: IntArray
     X: AnyArray | None
     batch_size: int
@@ -114,7 +114,7 @@ class RecordedStream:
 
     def __init__(
         self,
-        world: World,
+        population: Population,
         y: ArrayLike,
         batch_size: int,
         *,
@@ -126,7 +126,7 @@ class RecordedStream:
     ) -> None:
         size = check_integer(batch_size, "batch_size", least=1)
         step = check_integer(every, "every", least=1)
-        labels = check_indices(y, world.n_classes)
+        labels = check_indices(y, population.n_classes)
         rows = None if X is None else check_rows(X, len(labels))
         taken = labels[::step]
         whole = len(taken) // size
@@ -140,20 +140,20 @@ class RecordedStream:
         taken = taken[: whole * size]
         near = check_integer(near, "near", least=0)
         vars(self).update(
-            world=world,
+            population=population,
             y=taken,
             X=None if rows is None else rows[::step][: len(taken)],
             batch_size=size,
             seed=check_integer(seed, "seed", least=0),
             every=step,
-            priors=prior_around(taken, world.n_classes, size, near),
+            priors=prior_around(taken, population.n_classes, size, near),
         )
 
     def __repr__(self) -> str:
         rows = "drawn rows" if self.X is None else "its own rows"
         return (
             f"RecordedStream({len(self)} rounds of {self.batch_size} rows, "
-            f"{self.world.n_classes} classes, {rows}, every={self.every})"
+            f"{self.population.n_classes} classes, {rows}, every={self.every})"
         )
 
     def __len__(self) -> int:
@@ -177,10 +177,10 @@ class RecordedStream:
 
         Examples
         --------
-        >>> from priorshift.simulation.streams import GaussianWorld
-        >>> world = GaussianWorld([[0.0], [5.0]], [[1.0]])
+        >>> from priorshift.simulation.streams import GaussianPopulation
+        >>> population = GaussianPopulation([[0.0], [5.0]], [[1.0]])
         >>> rows = np.arange(200)[:, None]
-        >>> stream = RecordedStream(world, [0, 1] * 100, batch_size=2, X=rows)
+        >>> stream = RecordedStream(population, [0, 1] * 100, batch_size=2, X=rows)
         >>> [(chunk.first, float(chunk.X[0, 0])) for chunk in stream.chunks()]
         [(0, 0.0), (64, 128.0)]
         """
@@ -190,5 +190,5 @@ class RecordedStream:
             last = min(first + _ROUNDS_A_CHUNK, len(self))
             rows = slice(first * self.batch_size, last * self.batch_size)
             y = self.y[rows]
-            X = self.world.draw(y, rng) if self.X is None else self.X[rows].astype(np.float64)
+            X = self.population.draw(y, rng) if self.X is None else self.X[rows].astype(np.float64)
             yield Chunk(first, X, y, self.priors[first:last])

@@ -54,11 +54,11 @@ def measure_regret(source: Source, data: RiskData, result: Result, priors: Float
     >>> from priorshift.simulation.evaluate import evaluate
     >>> from priorshift.learners import UOGD
     >>> from priorshift.datasets.offline import offline_stage
-    >>> from priorshift.simulation.streams import Stream
+    >>> from priorshift.simulation.streams import SimulatedStream
     >>> problem = load_dataset("synthetic")
     >>> source = offline_stage(problem)
     >>> priors = np.tile(problem.mu1, (5, 1))
-    >>> stream = Stream(problem.world, priors, batch_size=10, seed=0)
+    >>> stream = SimulatedStream(problem.population, priors, batch_size=10, seed=0)
     >>> result = evaluate(UOGD(horizon=5), source, stream, risk=source.risk)
     >>> regret = measure_regret(source, source.risk, result, priors)
     >>> regret.dynamic >= regret.static >= 0

@@ -19,7 +19,7 @@ from priorshift._validation import check_integer, check_priors
 from priorshift.errors import InputError
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
-__all__ = ["Chunk", "GaussianWorld", "PoolWorld", "Stream", "World"]
+__all__ = ["Chunk", "GaussianPopulation", "PoolPopulation", "Population", "SimulatedStream"]
 
 # Rounds are drawn in blocks of at most this many rounds and about this many rows: large enough to
 # be fast, small enough that a block of wide rows fits in memory.
@@ -28,12 +28,12 @@ _BLOCK_ROWS = 8192
 
 
 @runtime_checkable
-class World(Protocol):
+class Population(Protocol):
     """Where rows come from once their classes are known: ``x ~ D(x | y)``.
 
     Examples
     --------
-    >>> isinstance(GaussianWorld([[0.0], [1.0]], [[1.0]]), World)
+    >>> isinstance(GaussianPopulation([[0.0], [1.0]], [[1.0]]), Population)
     True
     """
 
@@ -48,7 +48,7 @@ class World(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PoolWorld:
+class PoolPopulation:
     """Draw rows, with replacement, from a pool of labelled ones.
 
     Parameters
@@ -64,8 +64,8 @@ class PoolWorld:
     --------
     >>> import numpy as np
     >>> X, y = np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 0])
-    >>> world = PoolWorld(X, y, n_classes=2)
-    >>> world.draw(np.array([1, 1]), np.random.default_rng(0))
+    >>> population = PoolPopulation(X, y, n_classes=2)
+    >>> population.draw(np.array([1, 1]), np.random.default_rng(0))
     array([[2.],
            [2.]])
     """
@@ -96,7 +96,7 @@ class PoolWorld:
         )
 
     def __repr__(self) -> str:
-        return f"PoolWorld({len(self.X)} rows x {self.X.shape[1]}, {self.n_classes} classes)"
+        return f"PoolPopulation({len(self.X)} rows x {self.X.shape[1]}, {self.n_classes} classes)"
 
     def draw(self, labels: IntArray, rng: np.random.Generator) -> FloatArray:
         """Draw one row of the right class for each label.
@@ -118,7 +118,7 @@ class PoolWorld:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GaussianWorld:
+class GaussianPopulation:
     """Draw ``x ~ N(centre_y, Sigma)``: a population whose densities are known.
 
     Parameters
@@ -131,10 +131,10 @@ class GaussianWorld:
     Examples
     --------
     >>> import numpy as np
-    >>> world = GaussianWorld([[0.0, 0.0], [4.0, 0.0]], np.eye(2))
-    >>> world.draw(np.array([0, 1, 1]), np.random.default_rng(0)).shape
+    >>> population = GaussianPopulation([[0.0, 0.0], [4.0, 0.0]], np.eye(2))
+    >>> population.draw(np.array([0, 1, 1]), np.random.default_rng(0)).shape
     (3, 2)
-    >>> world.log_densities(np.array([[0.0, 0.0]])).round(3)
+    >>> population.log_densities(np.array([[0.0, 0.0]])).round(3)
     array([[-1.838, -9.838]])
     """
 
@@ -165,7 +165,7 @@ class GaussianWorld:
         vars(self).update(centres=means, covariance=sigma, _factor=factor)
 
     def __repr__(self) -> str:
-        return f"GaussianWorld({self.n_classes} classes in {self.centres.shape[1]} dimensions)"
+        return f"GaussianPopulation({self.n_classes} classes in {self.centres.shape[1]} dimensions)"
 
     @property
     def n_classes(self) -> int:
@@ -224,8 +224,8 @@ class GaussianWorld:
 
         Examples
         --------
-        >>> world = GaussianWorld([[0.0], [4.0]], [[1.0]])
-        >>> world.discriminants([[1.0], [3.0]]).argmax(axis=1).tolist()
+        >>> population = GaussianPopulation([[0.0], [4.0]], [[1.0]])
+        >>> population.discriminants([[1.0], [3.0]]).argmax(axis=1).tolist()
         [0, 1]
         """
         middle = self.centres.mean(axis=0)
@@ -262,8 +262,8 @@ class Chunk(NamedTuple):
 
     Examples
     --------
-    >>> world = GaussianWorld([[0.0], [1.0]], [[1.0]])
-    >>> chunk = next(Stream(world, [[0.5, 0.5]] * 10, batch_size=5, seed=0).chunks(4))
+    >>> population = GaussianPopulation([[0.0], [1.0]], [[1.0]])
+    >>> chunk = next(SimulatedStream(population, [[0.5, 0.5]] * 10, batch_size=5, seed=0).chunks(4))
     >>> chunk.first, chunk.rounds, chunk.X.shape
     (0, 4, (20, 1))
     """
@@ -285,7 +285,7 @@ class Chunk(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Stream:
+class SimulatedStream:
     """A label-shift stream that can be replayed to the last bit.
 
     Round t has ``N`` rows: ``y ~ mu_t``, then ``x ~ D(x | y)``. The data depend on the
@@ -294,7 +294,7 @@ class Stream:
 
     Parameters
     ----------
-    world : World
+    population : Population
         Draws rows for given classes.
     priors : array_like, (T, K)
         ``mu_t``, the class prior of each round.
@@ -306,9 +306,9 @@ class Stream:
     Examples
     --------
     >>> from priorshift.simulation.shifts import Linear
-    >>> world = GaussianWorld([[0.0], [1.0]], [[1.0]])
+    >>> population = GaussianPopulation([[0.0], [1.0]], [[1.0]])
     >>> priors = Linear().priors([0.5, 0.5], [1, 0], rounds=100, rng=0)
-    >>> stream = Stream(world, priors, batch_size=20, seed=1)
+    >>> stream = SimulatedStream(population, priors, batch_size=20, seed=1)
     >>> len(stream)
     100
     >>> for X_t, y_t in stream:
@@ -317,26 +317,28 @@ class Stream:
     ((20, 1), 0)
     """
 
-    world: World
+    population: Population
     priors: FloatArray
     batch_size: int
     seed: int
 
-    def __init__(self, world: World, priors: ArrayLike, batch_size: int, seed: int) -> None:
+    def __init__(
+        self, population: Population, priors: ArrayLike, batch_size: int, seed: int
+    ) -> None:
         table = np.array(check_priors(priors))
-        if table.ndim != 2 or table.shape[1] != world.n_classes:
+        if table.ndim != 2 or table.shape[1] != population.n_classes:
             raise InputError(
                 f"priors has shape {table.shape}; give one row per round and one column for each "
-                f"of the population's {world.n_classes} classes"
+                f"of the population's {population.n_classes} classes"
             )
         size = check_integer(batch_size, "batch_size", least=1)
         seed = check_integer(seed, "seed", least=0)
         table.flags.writeable = False
-        vars(self).update(world=world, priors=table, batch_size=size, seed=seed)
+        vars(self).update(population=population, priors=table, batch_size=size, seed=seed)
 
     def __repr__(self) -> str:
         return (
-            f"Stream({self.world!r}, {len(self)} rounds of {self.batch_size} rows, "
+            f"SimulatedStream({self.population!r}, {len(self)} rounds of {self.batch_size} rows, "
             f"seed={self.seed})"
         )
 
@@ -361,8 +363,8 @@ class Stream:
 
         Examples
         --------
-        >>> world = GaussianWorld([[0.0], [1.0]], [[1.0]])
-        >>> stream = Stream(world, [[0.5, 0.5]] * 10, batch_size=5, seed=0)
+        >>> population = GaussianPopulation([[0.0], [1.0]], [[1.0]])
+        >>> stream = SimulatedStream(population, [[0.5, 0.5]] * 10, batch_size=5, seed=0)
         >>> [(chunk.first, chunk.rounds) for chunk in stream.chunks(4)]
         [(0, 4), (4, 4), (8, 2)]
         """
@@ -397,7 +399,7 @@ class Stream:
         priors = self.priors[number * block : (number + 1) * block]
         for_labels, for_rows = np.random.SeedSequence([self.seed, number]).spawn(2)
         labels = _draw_labels(priors, self.batch_size, np.random.default_rng(for_labels))
-        return self.world.draw(labels, np.random.default_rng(for_rows)), labels
+        return self.population.draw(labels, np.random.default_rng(for_rows)), labels
 
 
 def _draw_labels(priors: FloatArray, size: int, rng: np.random.Generator) -> IntArray:

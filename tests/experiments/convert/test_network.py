@@ -50,7 +50,7 @@ def test_features_carry_the_classes(digits):
     model = LogisticRegression(max_iter=500).fit(found.X0, found.y0)
     assert model.score(found.X1, found.y1) > 0.9
     assert abs(found.X0.mean()) < 1e-9
-    assert found.world.n_classes == 10
+    assert found.population.n_classes == 10
 
 
 def test_rows_limits_what_is_left(digits):

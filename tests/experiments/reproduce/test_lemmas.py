@@ -17,7 +17,7 @@ def closed_form(mix, form):
     outcomes = source.confusion_inverse.T  # row i: the estimate when f0 says class i
     if form == "clipped":
         outcomes = np.maximum(outcomes, 0.0)
-    risks = outcomes @ gaussian_risks(synthetic_problem().world, source.head[None])[0]
+    risks = outcomes @ gaussian_risks(synthetic_problem().population, source.head[None])[0]
     mean = chances @ risks
     return mean, chances @ (risks - mean) ** 2
 

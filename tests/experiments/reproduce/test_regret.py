@@ -21,7 +21,7 @@ from priorshift.risk import RiskData
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.regret import measure_regret
 from priorshift.simulation.shifts import total_variation
-from priorshift.simulation.streams import Stream
+from priorshift.simulation.streams import SimulatedStream
 from priorshift.simulation.theory import uogd_bound
 
 
@@ -30,7 +30,7 @@ def stream_of(rounds, environment, variation, seed):
     shift = module._shift(environment, variation, rounds)
     alphas = shift.weights(rounds, np.random.default_rng([seed, 0, rounds]))
     number = int(np.random.SeedSequence([seed, 0]).generate_state(1)[0])
-    return Stream(synthetic_problem().world, mixes(alphas), 10, number)
+    return SimulatedStream(synthetic_problem().population, mixes(alphas), 10, number)
 
 
 @pytest.mark.parametrize("offline", ["known", "sampled"])
@@ -40,7 +40,7 @@ def test_regret_is_that_of_a_large_sample(offline):
     found = run_regret(rounds, "squ", "constant", "atlas-theory", seed=3, offline=offline)
     source = known_source() if offline == "known" else sampled_source()
     labels = np.repeat(np.arange(3), 40_000)
-    rows = synthetic_problem().world.draw(labels, np.random.default_rng(9))
+    rows = synthetic_problem().population.draw(labels, np.random.default_rng(9))
     data = RiskData.of(rows, labels, 3)
     stream = stream_of(rounds, "squ", "constant", 3)
     learner = ATLAS(preset="theory", horizon=rounds)

@@ -15,7 +15,7 @@ from priorshift.learners.linear.anytime import (
 )
 from priorshift.learners.linear.ensemble import hedge_weights
 from priorshift.simulation.evaluate import evaluate
-from priorshift.simulation.streams import Stream
+from priorshift.simulation.streams import SimulatedStream
 
 EARLY, LONG = 16, 20  # the first growth, and a while after it
 
@@ -156,7 +156,7 @@ def test_no_horizon_costs_little(source, batches):
 
 def test_weights_of_a_pool_that_grows_can_be_tracked(source, blobs):
     priors = np.tile([0.4, 0.3, 0.3], (1100, 1))
-    stream = Stream(blobs.world, priors, batch_size=2, seed=0)
+    stream = SimulatedStream(blobs.population, priors, batch_size=2, seed=0)
     found = evaluate(ATLAS(horizon=None), source, stream, track_weights=True)
     first, last = found.weights[0], found.weights[-1]
     assert np.isnan(first[-1])  # it was not there yet

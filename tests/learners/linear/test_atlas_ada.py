@@ -298,8 +298,8 @@ def test_meta_weights_use_the_hint_loss(source, batches):
 def test_hints_that_see_the_batch_adapt_faster(source, blobs):
     """A jump of the class mix: the forward hint answers in the round itself, ATLAS one later."""
     rng = np.random.default_rng(0)
-    before = blobs.world.draw(np.zeros(200, dtype=int), rng)
-    after = blobs.world.draw(np.full(200, 2), rng)
+    before = blobs.population.draw(np.zeros(200, dtype=int), rng)
+    after = blobs.population.draw(np.full(200, 2), rng)
     quick, slow = AtlasAda(hint="fwd", horizon=100), ATLAS(horizon=100)
     states = [quick.start(source), slow.start(source)]
     for _ in range(30):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from priorshift.learners import UOGD
 from priorshift.risk import rewritten_risk
-from priorshift.simulation.streams import PoolWorld
+from priorshift.simulation.streams import PoolPopulation
 from priorshift.source import build_source
 
 
@@ -105,15 +105,15 @@ def test_regret_of_the_linearised_losses(source, batches, seed, step):
 
 @pytest.fixture(scope="module")
 def exact_world(blobs, fitted):
-    """The hold-out is the world: then C and the class-wise risks are exact, as Lemma 1 assumes."""
+    """The hold-out is the population: C and the class-wise risks are exact, as Lemma 1 assumes."""
     source = build_source(fitted, blobs.X, blobs.y)
-    return source, PoolWorld(blobs.X, blobs.y, n_classes=3)
+    return source, PoolPopulation(blobs.X, blobs.y, n_classes=3)
 
 
 @pytest.mark.parametrize(("form", "biased"), [("raw", False), ("clipped", True)])
 def test_the_risk_estimator_is_unbiased(exact_world, reference, form, biased):
     """Lemma 1, by a z-test over 3000 batches; the clipped estimate shows that it has power."""
-    source, world = exact_world
+    source, population = exact_world
     truth, rng = np.array([0.0, 0.05, 0.95]), np.random.default_rng(3)
     W = rng.normal(size=(1, 3, 5)).astype(np.float32)
     X, y = rows_of(source)
@@ -122,7 +122,7 @@ def test_the_risk_estimator_is_unbiased(exact_world, reference, form, biased):
     assert UOGD(preset="theory").form == "raw"
     draws = []
     for _ in range(3000):
-        batch = source.read(world.draw(rng.choice(3, 5, p=truth), rng))
+        batch = source.read(population.draw(rng.choice(3, 5, p=truth), rng))
         mix = learner.batch_prior(source, batch)
         draws.append(rewritten_risk(source.risk, source.loss, W, mix).value[0])
     z = (np.mean(draws) - truth @ by_class) / (np.std(draws) / np.sqrt(len(draws)))
@@ -130,14 +130,14 @@ def test_the_risk_estimator_is_unbiased(exact_world, reference, form, biased):
 
 
 def test_gradients_of_the_estimator_are_unbiased(exact_world, reference):
-    source, world = exact_world
+    source, population = exact_world
     truth, rng = np.array([0.1, 0.6, 0.3]), np.random.default_rng(4)
     W = rng.normal(size=(1, 3, 5)).astype(np.float32)
     X, y = rows_of(source)
     expected = reference.value_and_gradient("softmax", X, y, W[0].astype(np.float64), truth)[1]
     learner, draws = UOGD(preset="theory"), []
     for _ in range(1500):
-        batch = source.read(world.draw(rng.choice(3, 12, p=truth), rng))
+        batch = source.read(population.draw(rng.choice(3, 12, p=truth), rng))
         mix = learner.batch_prior(source, batch)
         draws.append(rewritten_risk(source.risk, source.loss, W, mix).gradient[0])
     draws = np.array(draws, dtype=np.float64)

@@ -23,7 +23,7 @@ from priorshift.learners.trackers.correction import (
 )
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
-from priorshift.simulation.streams import Stream
+from priorshift.simulation.streams import SimulatedStream
 from priorshift.source import Batch, build_source
 from priorshift.source.model import ProbabilityModel, log_probabilities
 
@@ -41,7 +41,7 @@ def good(blobs):
 
     class Best(LogisticRegression):
         def predict_proba(self, X):
-            P = np.exp(blobs.world.log_densities(np.asarray(X)) + np.log([0.5, 0.3, 0.2]))
+            P = np.exp(blobs.population.log_densities(np.asarray(X)) + np.log([0.5, 0.3, 0.2]))
             return P / P.sum(axis=1, keepdims=True)
 
     return build_source(Best().fit(blobs.train_X, blobs.train_y), blobs.X, blobs.y)
@@ -137,7 +137,7 @@ def test_a_correction_is_used_where_it_pays(poor, good, black_box, blobs):
     assert correction(black_box) is None
     rng = np.random.default_rng(8)
     y = rng.choice(3, 4000, p=[0.5, 0.3, 0.2])
-    batch = poor.read(blobs.world.draw(y, rng))
+    batch = poor.read(blobs.population.draw(y, rng))
     rows = np.arange(len(y))
     before = -np.log(batch.proba[rows, y]).mean()
     after = -np.log(correction(poor)(batch.proba, batch.features)[rows, y]).mean()
@@ -238,14 +238,14 @@ def test_a_poor_f_is_mended(poor, blobs, shift):
     """Half a point below the tracker, which can only reweight it."""
     mu1, mu2 = np.full(3, 1 / 3), np.array([0.0, 0.0, 1.0])
     priors = shift_by_name(shift).priors(mu1, mu2, 300, np.random.default_rng(0))
-    stream = Stream(blobs.world, priors, 20, 0)
+    stream = SimulatedStream(blobs.population, priors, 20, 0)
     auto, tracker = evaluate(Auto(), poor, stream), evaluate(Tracker(), poor, stream)
     assert auto.error < tracker.error - 0.5
 
 
 def test_a_perfect_f_is_left_alone(good, blobs):
     priors = np.tile([0.1, 0.2, 0.7], (400, 1))
-    stream = Stream(blobs.world, priors, 20, 0)
+    stream = SimulatedStream(blobs.population, priors, 20, 0)
     auto, tracker = evaluate(Auto(), good, stream), evaluate(Tracker(), good, stream)
     assert auto.error < tracker.error + 0.15
 

@@ -13,7 +13,7 @@ from priorshift.learners import EM, Regimes, Tracker
 from priorshift.learners.trackers.components import bayes, likelihoods, look, shared
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
-from priorshift.simulation.streams import Stream
+from priorshift.simulation.streams import SimulatedStream
 from priorshift.source import Batch, build_source
 from simulated import errors, plain_source, rounds
 
@@ -165,7 +165,7 @@ def synthetic_run(synthetic, shift, rows, rounds, protocol):
     model = LogisticRegression(max_iter=1000).fit(data.X0, data.y0)
     source = build_source(model, data.X0, data.y0, prior=np.full(3, 1 / 3))
     priors = shift_by_name(shift).priors(data.mu1, data.mu2, rounds, np.random.default_rng(0))
-    stream = Stream(data.world, priors, rows, 0)
+    stream = SimulatedStream(data.population, priors, rows, 0)
     result = evaluate(Tracker(), source, stream, protocol=protocol)
     known = np.concatenate(
         [

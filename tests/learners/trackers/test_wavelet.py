@@ -51,7 +51,7 @@ def test_a_steady_stream_has_no_restart_and_a_jump_has_one(source, blobs):
     state = learner.start(source)
     for t in range(300):
         mix = [0.4, 0.4, 0.2] if t < 200 else [0.05, 0.05, 0.9]
-        batch = source.read(blobs.world.draw(rng.choice(3, 40, p=mix), rng))
+        batch = source.read(blobs.population.draw(rng.choice(3, 40, p=mix), rng))
         state = learner.adapt(source, state, batch)
         assert state.restarts == 0 or t >= 200
     assert 1 <= state.restarts <= 4

@@ -24,7 +24,7 @@ from priorshift.experiments.report.tables import text_table
 from priorshift.experiments.report.terminal import mix_plot, printable
 from priorshift.learners import LEARNERS, as_learner
 from priorshift.simulation.shifts import Square
-from priorshift.simulation.streams import PoolWorld, Stream
+from priorshift.simulation.streams import PoolPopulation, SimulatedStream
 from priorshift.typing import FloatArray
 
 # Few rows make a model that errs; ones and eights are what it mixes up most.
@@ -127,16 +127,16 @@ def _hold_contest(name: str, rounds: int, seed: int) -> Contest:
     clf = LabelShiftClassifier(model, learner=learner).fit(X0, y0)
     prepare_kernels([kernels_of(name)], lambda text: print(f"priorshift: {text}", file=sys.stderr))
     priors = _class_mixes(len(clf.classes_), rounds, seed)
-    pool = PoolWorld(split.X_pool, split.y_pool, len(clf.classes_))
+    pool = PoolPopulation(split.X_pool, split.y_pool, len(clf.classes_))
     _introduce(name, rounds)
     began = time.perf_counter()
-    wrong, estimate = _follow(fix, clf, Stream(pool, priors, _BATCH_SIZE, seed))
+    wrong, estimate = _follow(fix, clf, SimulatedStream(pool, priors, _BATCH_SIZE, seed))
     errors = dict(zip(("FIX", name.upper(), "oracle"), wrong, strict=True))
     return Contest(errors, priors, estimate, time.perf_counter() - began)
 
 
 def _follow(
-    fix: LabelShiftClassifier, clf: LabelShiftClassifier, stream: Stream
+    fix: LabelShiftClassifier, clf: LabelShiftClassifier, stream: SimulatedStream
 ) -> tuple[FloatArray, FloatArray]:
     """Return the errors of FIX, learner and oracle, and the learner's class mixes."""
     rounds = len(stream)

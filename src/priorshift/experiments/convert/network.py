@@ -13,7 +13,7 @@ from sklearn.neural_network import MLPClassifier
 from priorshift._validation import check_integer
 from priorshift.datasets.dataset import Dataset
 from priorshift.errors import InputError
-from priorshift.simulation.streams import PoolWorld
+from priorshift.simulation.streams import PoolPopulation
 from priorshift.typing import AnyArray, FloatArray
 
 __all__ = ["network_features"]
@@ -70,8 +70,8 @@ def network_features(
     mean, deviation = X0.mean(axis=0), X0.std(axis=0)
     deviation[deviation == 0] = 1  # a unit that never fires
     X0, X1 = ((X - mean) / deviation for X in (X0, X1))
-    world = PoolWorld(X1, dataset.y1, dataset.n_classes)
-    return replace(dataset, X0=X0, y0=dataset.y0[others], X1=X1, world=world)
+    population = PoolPopulation(X1, dataset.y1, dataset.n_classes)
+    return replace(dataset, X0=X0, y0=dataset.y0[others], X1=X1, population=population)
 
 
 def _hidden(network: MLPClassifier, X: AnyArray) -> FloatArray:

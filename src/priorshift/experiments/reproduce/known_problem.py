@@ -26,7 +26,7 @@ from priorshift.datasets.offline import offline_stage
 from priorshift.datasets.synthetic import SyntheticProblem, synthetic_problem
 from priorshift.risk import RiskData, Softmax
 from priorshift.simulation.regret import best_risks
-from priorshift.simulation.streams import GaussianWorld
+from priorshift.simulation.streams import GaussianPopulation
 from priorshift.source import Source
 from priorshift.source.head import fit_head
 from priorshift.source.model import LinearModel, Model
@@ -57,26 +57,26 @@ def hermite(nodes: int, dimensions: int) -> tuple[FloatArray, FloatArray]:
     return grid.reshape(-1, dimensions), product.ravel()
 
 
-def gaussian_risks(world: GaussianWorld, W: AnyArray, nodes: int = _FINE) -> FloatArray:
+def gaussian_risks(population: GaussianPopulation, W: AnyArray, nodes: int = _FINE) -> FloatArray:
     r"""Exact class risks :math:`R_0^k(w)` (N, 3) of linear models (N, 3, d) under the softmax loss.
 
     Examples
     --------
-    >>> world = synthetic_problem().world
-    >>> gaussian_risks(world, np.zeros((1, 3, 12))).round(6).tolist()  # log 3
+    >>> population = synthetic_problem().population
+    >>> gaussian_risks(population, np.zeros((1, 3, 12))).round(6).tolist()  # log 3
     [[1.098612, 1.098612, 1.098612]]
     """
     models = np.asarray(W, dtype=np.float64)
     size = max(1, _BLOCK // (3 * nodes**2))
     blocks = [models[a : a + size] for a in range(0, len(models), size)]
-    return np.concatenate([_block_risks(world, block, nodes) for block in blocks])
+    return np.concatenate([_block_risks(population, block, nodes) for block in blocks])
 
 
-def _block_risks(world: GaussianWorld, W: FloatArray, nodes: int) -> FloatArray:
+def _block_risks(population: GaussianPopulation, W: FloatArray, nodes: int) -> FloatArray:
     points, weight = hermite(nodes, 1)[0][:, 0], hermite(nodes, 2)[1]
     gaps = W[:, 1:] - W[:, :1]
-    mean = np.einsum("njd,kd->nkj", gaps, world.centres)
-    spread = gaps @ world.covariance @ gaps.transpose(0, 2, 1)
+    mean = np.einsum("njd,kd->nkj", gaps, population.centres)
+    spread = gaps @ population.covariance @ gaps.transpose(0, 2, 1)
     # Cholesky factor of each 2 x 2 covariance by hand: equal rows of W make it singular.
     a = np.sqrt(np.maximum(spread[:, 0, 0], 0.0))
     b = spread[:, 1, 0] / np.maximum(a, 1e-300)
@@ -91,21 +91,21 @@ def _block_risks(world: GaussianWorld, W: FloatArray, nodes: int) -> FloatArray:
     return np.asarray(potential - own)
 
 
-def gaussian_confusion(world: GaussianWorld, W: AnyArray) -> FloatArray:
+def gaussian_confusion(population: GaussianPopulation, W: AnyArray) -> FloatArray:
     """Exact C of the linear model (3, d): entry (i, j) is how much of class j it calls i.
 
     Examples
     --------
-    >>> world = GaussianWorld(9 * np.eye(3), np.eye(3))
-    >>> gaussian_confusion(world, np.eye(3)).round(6).tolist()
+    >>> population = GaussianPopulation(9 * np.eye(3), np.eye(3))
+    >>> gaussian_confusion(population, np.eye(3)).round(6).tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     models = np.asarray(W, dtype=np.float64)
     C = np.empty((3, 3))
     for i in range(3):
         rivals = np.delete(models, i, axis=0) - models[i]
-        spread = rivals @ world.covariance @ rivals.T
-        for j, centre in enumerate(world.centres):
+        spread = rivals @ population.covariance @ rivals.T
+        for j, centre in enumerate(population.centres):
             C[i, j] = multivariate_normal.cdf(
                 np.zeros(2), rivals @ centre, spread, abseps=1e-10, releps=1e-10
             )
@@ -131,30 +131,30 @@ class KnownSource(Source):
         return self.truth
 
 
-def span_nodes(world: GaussianWorld, nodes: int) -> tuple[FloatArray, FloatArray]:
+def span_nodes(population: GaussianPopulation, nodes: int) -> tuple[FloatArray, FloatArray]:
     """Rows (K, m, d) in the span of the centres, and weights (m,), that stand for each class.
 
     Examples
     --------
-    >>> rows, weight = span_nodes(synthetic_problem().world, 5)
-    >>> rows.shape, bool(np.allclose(weight @ rows[0], synthetic_problem().world.centres[0]))
+    >>> rows, weight = span_nodes(synthetic_problem().population, 5)
+    >>> rows.shape, bool(np.allclose(weight @ rows[0], synthetic_problem().population.centres[0]))
     ((3, 125, 12), True)
     """
-    basis = np.linalg.qr(world.centres.T)[0]
+    basis = np.linalg.qr(population.centres.T)[0]
     z, weight = hermite(nodes, basis.shape[1])
-    factor = np.linalg.cholesky(basis.T @ world.covariance @ basis)
-    return world.centres[:, None] + z @ (basis @ factor).T, weight
+    factor = np.linalg.cholesky(basis.T @ population.covariance @ basis)
+    return population.centres[:, None] + z @ (basis @ factor).T, weight
 
 
-def span_data(world: GaussianWorld, nodes: int, reach: float) -> RiskData:
+def span_data(population: GaussianPopulation, nodes: int, reach: float) -> RiskData:
     """The nodes of ``span_nodes`` as an offline set, ``reach`` the largest norm of a row.
 
     Examples
     --------
-    >>> span_data(synthetic_problem().world, 5, 4.0).counts.tolist()
+    >>> span_data(synthetic_problem().population, 5, 4.0).counts.tolist()
     [125, 125, 125]
     """
-    rows, weight = span_nodes(world, nodes)
+    rows, weight = span_nodes(population, nodes)
     K, m, d = rows.shape
     return RiskData(
         np.ascontiguousarray(rows.reshape(K * m, d).T, dtype=np.float32),
@@ -237,9 +237,9 @@ def known_source() -> KnownSource:
 
 def _make_known_source(sampled: Source) -> KnownSource:
     problem = synthetic_problem()
-    data = span_data(problem.world, _NODES, sampled.risk.largest_norm)
+    data = span_data(problem.population, _NODES, sampled.risk.largest_norm)
     fitted = fit_head(data, Softmax(), np.full(3, 1 / 3), SyntheticProblem.radius)
-    basis = np.linalg.qr(problem.world.centres.T)[0]
+    basis = np.linalg.qr(problem.population.centres.T)[0]
     head = fitted @ basis @ basis.T  # the solver leaves some 1e-5 across the span
     model = Model(LinearModel(head, np.arange(3)), np.arange(3))
     labels = np.repeat(np.arange(3), data.counts)
@@ -254,7 +254,7 @@ def _make_known_source(sampled: Source) -> KnownSource:
         head=np.asarray(head, dtype=np.float32),
         diameter=SyntheticProblem.diameter,
         n_features=problem.X0.shape[1],
-        truth=gaussian_confusion(problem.world, head),
+        truth=gaussian_confusion(problem.population, head),
     )
 
 
@@ -265,7 +265,7 @@ _BEST_NODES = 14
 
 
 def _best_curve(source: KnownSource) -> PchipInterpolator:
-    data = span_data(synthetic_problem().world, _BEST_NODES, source.risk.largest_norm)
+    data = span_data(synthetic_problem().population, _BEST_NODES, source.risk.largest_norm)
     alphas = 1.0 - np.linspace(1.0, 0.0, _MIXES) ** 3
     return PchipInterpolator(alphas, best_risks(source, data, mixes(alphas)))
 

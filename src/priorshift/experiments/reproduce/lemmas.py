@@ -10,7 +10,7 @@ from priorshift.datasets.synthetic import SyntheticProblem, synthetic_problem
 from priorshift.experiments.reproduce.known_problem import gaussian_risks, known_source, mixes
 from priorshift.priors import BBSE
 from priorshift.risk import class_risks
-from priorshift.simulation.streams import Stream
+from priorshift.simulation.streams import SimulatedStream
 from priorshift.source import Source, build_source
 from priorshift.source.model import LinearModel
 from priorshift.typing import Float32Array, FloatArray
@@ -51,7 +51,7 @@ def lemma_tasks(quick: bool, seeds: int) -> list[dict[str, Any]]:
 def _models() -> dict[str, Float32Array]:
     """Models whose risk is looked at: f0, and one that nearly always says class 2."""
     head = known_source().head
-    centre = synthetic_problem().world.centres[SyntheticProblem.focus]
+    centre = synthetic_problem().population.centres[SyntheticProblem.focus]
     biased = np.zeros_like(head)
     biased[SyntheticProblem.focus] = 3.0 * centre / np.linalg.norm(centre)
     return {"f0": head, "one-sided": biased}
@@ -73,11 +73,13 @@ def lemma1(mix: str, batch_size: int, draws: int, seed: int) -> dict[str, Any]:
     truth = np.array(MIXES[mix])
     key = [seed, sorted(MIXES).index(mix), batch_size]
     stream_seed = int(np.random.SeedSequence(key).generate_state(1)[0])
-    stream = Stream(synthetic_problem().world, np.tile(truth, (draws, 1)), batch_size, stream_seed)
+    stream = SimulatedStream(
+        synthetic_problem().population, np.tile(truth, (draws, 1)), batch_size, stream_seed
+    )
     raw = _estimates(source, stream)
     points = []
     for name, W in _models().items():
-        by_class = gaussian_risks(synthetic_problem().world, W[None], nodes=40)[0]
+        by_class = gaussian_risks(synthetic_problem().population, W[None], nodes=40)[0]
         points.append(
             {
                 "model": name,
@@ -89,7 +91,7 @@ def lemma1(mix: str, batch_size: int, draws: int, seed: int) -> dict[str, Any]:
     return {"points": points}
 
 
-def _estimates(source: Source, stream: Stream) -> FloatArray:
+def _estimates(source: Source, stream: SimulatedStream) -> FloatArray:
     estimator, size = BBSE(), stream.batch_size
     found = []
     for chunk in stream.chunks():
@@ -126,17 +128,17 @@ def lemma2(rows: int, repeats: int, seed: int) -> dict[str, Any]:
     True
     """
     known = known_source()
-    world = synthetic_problem().world
+    population = synthetic_problem().population
     rng = np.random.default_rng([seed, rows])
     truths = np.array(list(MIXES.values()))
     W = np.stack(list(_models().values()))
-    exact = gaussian_risks(world, W, nodes=40) @ truths.T
+    exact = gaussian_risks(population, W, nodes=40) @ truths.T
     risk_errors, prior_errors, largest_errors = [], [], []
     for _ in range(repeats):
         labels = rng.choice(3, rows, p=mixes([0.0])[0])
         source = build_source(
             LinearModel(known.head, np.arange(3)),
-            world.draw(labels, rng),
+            population.draw(labels, rng),
             labels,
             intercept=False,
             diameter=SyntheticProblem.diameter,

@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from priorshift.errors import InputError
+from priorshift.experiments.description import BUNDLED
 from priorshift.experiments.report.drawings import svg_text
 from priorshift.experiments.report.grid_formats import GRID_FORMATS
 from priorshift.experiments.report.output import write_whole
@@ -19,7 +20,6 @@ from priorshift.experiments.report.svg import inline_svg
 from priorshift.experiments.reproduce.background import Background
 from priorshift.experiments.reproduce.parts import Part
 from priorshift.experiments.reproduce.plan import Experiment
-from priorshift.experiments.description import BUNDLED
 
 _TITLE = "The paper, run again"
 _LEAD = (

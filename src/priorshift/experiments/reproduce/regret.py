@@ -29,7 +29,7 @@ from priorshift.experiments.reproduce.lemmas import lemma1, lemma2, lemma_tasks
 from priorshift.experiments.reproduce.regret_summary import REGIMES, fit_exponent, summarise
 from priorshift.learners import ATLAS, UOGD, AtlasAda
 from priorshift.simulation.shifts import Bernoulli, Linear, Mixture, Sine, Square, total_variation
-from priorshift.simulation.streams import Chunk, Stream
+from priorshift.simulation.streams import Chunk, SimulatedStream
 from priorshift.simulation.theory import atlas_ada_bound, atlas_bound, uogd_bound
 from priorshift.source import Source
 from priorshift.typing import Float32Array, FloatArray
@@ -113,8 +113,10 @@ def run_regret(
     for i in range(repeats):
         key = np.random.SeedSequence([seed, i])
         alphas = shift.weights(rounds, np.random.default_rng([seed, i, rounds]))
-        world = synthetic_problem().world
-        stream = Stream(world, mixes(alphas), batch_size, int(key.generate_state(1)[0]))
+        population = synthetic_problem().population
+        stream = SimulatedStream(
+            population, mixes(alphas), batch_size, int(key.generate_state(1)[0])
+        )
         done = None if progress is None else _shifted(progress, i * rounds)
         runs.append(_run_once(learner, source, stream, alphas, done))
     means: dict[str, Any] = {
@@ -133,7 +135,11 @@ def _shifted(progress: Progress, before: int) -> Progress:
 
 
 def _run_once(
-    name: str, source: Source, stream: Stream, alphas: FloatArray, progress: Progress | None
+    name: str,
+    source: Source,
+    stream: SimulatedStream,
+    alphas: FloatArray,
+    progress: Progress | None,
 ) -> dict[str, Any]:
     """The same of one stream."""
     rounds, drift = len(stream), total_variation(stream.priors)
@@ -240,9 +246,11 @@ class _Followed(NamedTuple):
     state: Any
 
 
-def _follow(agent: Any, source: Source, stream: Stream, progress: Progress | None) -> _Followed:
+def _follow(
+    agent: Any, source: Source, stream: SimulatedStream, progress: Progress | None
+) -> _Followed:
     """Play all rounds, predict first, and integrate the true risks of the models on the way."""
-    world = synthetic_problem().world
+    population = synthetic_problem().population
     state = agent.start(source)
     pooled = isinstance(agent, ATLAS)
     risks, gaps = np.empty(len(stream)), 0.0
@@ -251,10 +259,10 @@ def _follow(agent: Any, source: Source, stream: Stream, progress: Progress | Non
         state, models, bases, gap = _play(agent, source, state, chunk, pooled)
         gaps += gap
         rows = slice(chunk.first, chunk.first + chunk.rounds)
-        risks[rows] = (gaussian_risks(world, models) * chunk.priors).sum(axis=1)
+        risks[rows] = (gaussian_risks(population, models) * chunk.priors).sum(axis=1)
         if pooled:
             flat = bases.reshape(-1, *bases.shape[2:])
-            by_class = gaussian_risks(world, flat, _POOL_NODES).reshape(*bases.shape[:2], -1)
+            by_class = gaussian_risks(population, flat, _POOL_NODES).reshape(*bases.shape[:2], -1)
             pool += np.einsum("tnk,tk->n", by_class, chunk.priors)
         if progress is not None:
             progress(chunk.first + chunk.rounds)
