@@ -7,20 +7,13 @@ a row does not depend on how many rows there are.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from functools import cache
-from typing import Any
-
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from priorshift.typing import FloatArray, IntArray
 
 _SHORT = 32
 # A multiple of the rows that the kernels of BLAS take at once on common machines.
 _ROWS_AT_ONCE = 16
-# Below this many multiplications a product is faster on one core than on several.
-_SMALL_PRODUCT = 5_000_000
 
 
 def row_sums(P: FloatArray) -> FloatArray:
@@ -165,22 +158,3 @@ def row_products(A: FloatArray, B: FloatArray) -> FloatArray:
         A = np.concatenate([A, np.zeros((missing, width))])
     pieces = np.ascontiguousarray(A, dtype=np.float64).reshape(-1, _ROWS_AT_ONCE, width)
     return np.asarray((pieces @ B.T).reshape(-1, len(B))[:n])
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def threads_for(multiplications: int) -> AbstractContextManager[Any]:
-    """Use one BLAS thread inside the block if the products are small, else leave them alone.
-
-    Examples
-    --------
-    >>> with threads_for(1000):
-    ...     pass
-    """
-    if multiplications >= _SMALL_PRODUCT:
-        return nullcontext()
-    limited: AbstractContextManager[Any] = _controller().limit(limits=1)
-    return limited

@@ -467,7 +467,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 f"X has text where numbers are needed ({error}): encode it first, or pass "
                 "features=, a transformer that turns X into numbers for the linear learners"
             ) from None
-        return X if is_frame(X) else array
+        return array if isinstance(X, np.ndarray) or not is_frame(X) else X
 
 
 def load(

@@ -12,18 +12,27 @@ and a state; none of them changes anything.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
-from priorshift._numerics import threads_for
 from priorshift.calibration import Calibration
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
 
 if TYPE_CHECKING:
     from priorshift.learners.trackers.late import Late
+
+# Below this many multiplications a product is faster on one core than on several.
+_SMALL_PRODUCT = 5_000_000
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 class Learner(ABC):
@@ -101,7 +110,10 @@ class Learner(ABC):
 
     def threads(self, source: Source, state: Any) -> AbstractContextManager[Any]:
         """A context with as many BLAS threads as a round deserves: one where products are small."""
-        return threads_for(self.cost(source, state))
+        if self.cost(source, state) >= _SMALL_PRODUCT:
+            return nullcontext()
+        one: AbstractContextManager[Any] = _blas().limit(limits=1)
+        return one
 
     def cost(self, source: Source, state: Any) -> int:
         """Multiplications of the largest matrix product of a round; 0 where none is large."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from priorshift._numerics import row_argmax, threads_for
+from priorshift._numerics import row_argmax
 from priorshift.errors import InputError
 from priorshift.learners import Learner
 from priorshift.risk import RiskData, class_risks
@@ -161,7 +161,7 @@ def evaluate(
     state = learner.start(source)
     tracks = _tracks(learner, source, state, stream, track_weights, risk)
     fix_errors, oracle_errors, floor_errors = np.empty((3, len(stream)))
-    with threads_for(learner.cost(source, state)):
+    with learner.threads(source, state):
         for chunk in stream.chunks():
             batch = source.read(chunk.X)
             rows = slice(chunk.first, chunk.first + chunk.rounds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from priorshift._numerics import log_floored, one_hot, row_softmax
 from priorshift._validation import as_matrix, as_probabilities, class_indices, is_frame
 from priorshift.errors import InputError, InputTypeError
-from priorshift.typing import AnyArray, FloatArray
+from priorshift.typing import AnyArray, FloatArray, IntArray
 
 
 class _GivenModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -147,7 +148,7 @@ class Model:
     def predict_proba(self, X: Any) -> FloatArray:
         """Return (n, K) probabilities; hard predictions become one-hot rows."""
         estimator = self.estimator
-        if is_frame(X) and _was_fitted_on_arrays(estimator):
+        if not isinstance(X, np.ndarray) and is_frame(X) and _was_fitted_on_arrays(estimator):
             X = np.asarray(X)
         if hasattr(estimator, "predict_proba"):
             return self._align(_call(estimator.predict_proba, X), "predict_proba")
@@ -178,10 +179,15 @@ class Model:
                     "or labels of all its classes"
                 )
             return as_probabilities(proba, name)
-        places = class_indices(np.asarray(own), self.classes, f"{name}: classes_")
         aligned = np.zeros((len(proba), len(self.classes)))
-        aligned[:, places] = proba
+        aligned[:, self._places] = proba
         return as_probabilities(aligned, name)
+
+    @cached_property
+    def _places(self) -> IntArray:
+        """The place among ``classes`` of each of the estimator's own."""
+        own = np.asarray(self.estimator.classes_)
+        return class_indices(own, self.classes, f"{type(self.estimator).__name__}.classes_")
 
 
 def _was_fitted_on_arrays(estimator: Any) -> bool:
