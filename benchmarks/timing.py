@@ -37,3 +37,12 @@ def compare(
         ours.append(_once(subject))
         theirs.append(_once(yardstick))
     return Ratio(median(ours), median(theirs), median(ours) / median(theirs))
+
+
+def median_time(call: Callable[[], object], seconds: float, least: int = 3) -> float:
+    """Time a call for about ``seconds``, at least ``least`` times; the median."""
+    times: list[float] = []
+    began = time.perf_counter()
+    while len(times) < least or time.perf_counter() - began < seconds:
+        times.append(_once(call))
+    return median(times)

@@ -79,3 +79,13 @@ def test_impossible_floor(floor):
 def test_unusable_points(v):
     with pytest.raises(InputError):
         project_simplex(v)
+
+
+@given(
+    v=arrays(np.float64, st.integers(1, 20), elements=st.floats(-1e6, 1e6)),
+    share=st.sampled_from([0.0, 0.3, 1.0]),
+)
+def test_a_point_alone_has_the_bits_that_it_has_among_others(v, share):
+    floor = share / len(v)
+    among = project_simplex(np.stack([v, v[::-1]]), floor)[0]
+    assert project_simplex(v, floor).tobytes() == among.tobytes()

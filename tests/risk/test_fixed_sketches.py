@@ -22,8 +22,7 @@ from priorshift.risk import (
 )
 from priorshift.risk.sketches.bank import Bank, reference_models
 from priorshift.risk.sketches.base import shares
-from priorshift.risk.sketches.draw import importance, systematic
-from priorshift.risk.sketches.weights import calibrated, nearness
+from priorshift.risk.sketches.choice import calibrated, importance, nearness, systematic
 
 FIXED = [Coreset, Herding]
 # Models far from any learner's path.
@@ -250,5 +249,5 @@ def test_a_weighted_set_is_not_sketched_again(data):
     for sketch in (Blocks(size=10), Coreset(size=10), Herding(size=10)):
         with pytest.raises(InputError, match="replaced already"):
             sketch.at(small, 0)
-    with pytest.raises(InputError, match="unknown loss"):
+    with pytest.raises(InputError, match="no loss is called 'squared'"):
         Coreset(loss="squared")

@@ -14,13 +14,13 @@ from priorshift.risk import (
     rewritten_risk,
 )
 from priorshift.risk import (
-    curved_pass as passes,
-)
-from priorshift.risk import (
     implicit as implicit_module,
 )
-from priorshift.risk.curved_pass import curved_pass
+from priorshift.risk import (
+    newton_cg as passes,
+)
 from priorshift.risk.losses import SmoothedHinge
+from priorshift.risk.newton_cg import curved_pass
 
 LOSSES = [Softmax(), SmoothedHinge(0.2)]
 

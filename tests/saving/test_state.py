@@ -747,7 +747,7 @@ FORGERIES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "no bytes": (lambda m, f: f.update({"stream.bin": b""}), "cut short"),
     "no such array": (lambda m, _: m["source"].update(proba={"array": "x"}), "KeyError: 'x'"),
     "unknown tag": (lambda m, _: m["source"].update(proba={"code": "x"}), "cannot be read"),
-    "unknown loss": (lambda m, _: m["source"].update(loss="x"), "unknown loss 'x'"),
+    "unknown loss": (lambda m, _: m["source"].update(loss="x"), "no loss is called 'x'"),
     "dtype": (lambda m, f: edit_arrays(f, source__prior=np.zeros(2, "f4")), "float32"),
     "other source": (
         lambda m, f: edit_arrays(f, source__proba=np.full((8, 2), 0.5)),

@@ -38,8 +38,8 @@ class NamedSetting(Generic[T]):
     Examples
     --------
     >>> from priorshift.learners import UOGD
-    >>> UOGD(estimator="rlls").estimator
-    RLLS(soft=False)
+    >>> UOGD(estimator="bbse-soft").estimator
+    BBSE(soft=True)
     """
 
     def __init__(self, resolve: Callable[[Any], T], default: str | T) -> None:

@@ -1,6 +1,5 @@
 """The rewritten risk: losses, the ball, the stacked kernel, the implicit step."""
 
-from priorshift.risk.ball import norms, project_ball
 from priorshift.risk.data import RiskData
 from priorshift.risk.implicit import ImplicitResult, ImplicitSolver
 from priorshift.risk.kernel import RiskValue, class_risks, rewritten_risk
@@ -16,7 +15,7 @@ from priorshift.risk.sketches import (
     sketch_by_name,
     sketch_error,
 )
-from priorshift.risk.step import descend, gradient_step
+from priorshift.risk.step import descend, gradient_step, norms, project_ball
 
 __all__ = [
     "SKETCHES",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from priorshift.errors import InputError, SourceError
+from priorshift.risk.compiled.problem import Samples
 from priorshift.typing import Float32Array, FloatArray, IntArray
 
 # Squares and sums of larger features would leave the range of float32.
@@ -150,6 +151,11 @@ class RiskData:
         if self.weights is not None:
             return self.weights.copy()  # writable, as the others: one compiled kernel serves both
         return np.repeat((1.0 / self.counts).astype(np.float32), self.counts)
+
+    @cached_property
+    def samples(self) -> Samples:
+        """The set as the compiled kernels read it."""
+        return Samples(self.XT, self.shares, self.offsets, self.means, self.largest_norm)
 
     def sample_weights(self, mix: FloatArray) -> Float32Array:
         """Spread class weights over the samples: ``mix_k / |S_0^k|`` for each row of class k.

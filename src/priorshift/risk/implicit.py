@@ -3,7 +3,7 @@ r"""The implicit update, second step of equation 6, for all base learners togeth
 .. math:: w_i = \arg\min_{w \in W} H(w) + \frac{1}{2 \eta_i} \|w - \hat w_i\|_2^2
 
 ``H`` is a rewritten risk under non-negative class weights, hence convex. Small models are solved by
-Newton steps whose curvature comes from a part of the offline set and whose quadratic model is
+Newton steps whose curvature comes from a part of the held-out set and whose quadratic model is
 minimised over the ball exactly; larger ones by Newton steps with conjugate gradients, which never
 form the curvature (see ``newton_cg``). Both use exact gradients, start from the last round's
 solution and drop a base learner as soon as it is done. For the softmax both are compiled where
@@ -20,13 +20,18 @@ from typing import NamedTuple
 import numpy as np
 
 from priorshift.risk import compiled
-from priorshift.risk.ball import norms, project_ball
 from priorshift.risk.curvature import hessian
-from priorshift.risk.curved_pass import Curvature, curved_pass
 from priorshift.risk.data import RiskData
 from priorshift.risk.kernel import RiskValue, rewritten_risk
 from priorshift.risk.losses import Hinge, Loss, SmoothedHinge, Softmax
-from priorshift.risk.newton_cg import conjugate_gradients, quadratic_model, start_point
+from priorshift.risk.newton_cg import (
+    Curvature,
+    conjugate_gradients,
+    curved_pass,
+    quadratic_model,
+    start_point,
+)
+from priorshift.risk.step import norms, project_ball
 from priorshift.typing import Float32Array, FloatArray, IntArray
 
 _LARGEST_NEWTON = 128
@@ -108,14 +113,13 @@ class ImplicitSolver:
         scaled = self
         if data.scale > _LARGE:
             scaled = replace(self, tolerance=self.tolerance * data.scale / _LARGE)
-        if _compiled_wide(data, loss, start):
-            found = scaled._solve_compiled_wide(data, centre, start, steps, mix, radius, also)
-        elif _compiled(loss, start):
-            found = scaled._solve_compiled(data, centre, start, steps, mix, radius, also)
+        problem = _Problem(data, loss, centre, steps, mix, radius)
+        if isinstance(loss, Softmax) and compiled.available() and _has_kernel(data, start):
+            found = scaled._solve_compiled(problem, start, also)
         elif isinstance(loss, Hinge):
-            found = scaled._solve_hinge(data, centre, start, steps, mix, radius)
+            found = scaled._solve_hinge(problem, start)
         else:
-            found = scaled._solve_smooth(_Problem(data, loss, centre, steps, mix, radius), start)
+            found = scaled._solve_smooth(problem, start)
         _LOG.debug(
             "implicit step of %d base learners: %d gradient evaluations, %d curvature products",
             len(start),
@@ -134,68 +138,37 @@ class ImplicitSolver:
         return found
 
     def _solve_compiled(
-        self,
-        data: RiskData,
-        centre: Float32Array,
-        start: Float32Array,
-        steps: FloatArray,
-        mix: FloatArray,
-        radius: float,
-        also: FloatArray | None,
+        self, problem: _Problem, start: Float32Array, also: FloatArray | None
     ) -> ImplicitResult:
+        """Softmax models by compiled Newton steps: small ones whole, wide ones by products."""
         from priorshift.risk.compiled.newton import implicit_step
-
-        plain = compiled.plain
-        part = data if data.XT.shape[1] <= _SMALL_SET else data.part
-        W, hint_loss, value, gradient, residual, evaluations = implicit_step(
-            data.XT,
-            data.shares,
-            data.offsets,
-            data.means,
-            data.largest_norm,
-            part.XT,
-            part.shares,
-            part.offsets,
-            plain(mix),
-            plain(mix if also is None else also),
-            plain(centre),
-            plain(start),
-            plain(steps),
-            radius,
-            self.tolerance,
-            self.max_steps,
-        )
-        risk = None if also is None else RiskValue(value, gradient)
-        return ImplicitResult(W, hint_loss, residual, evaluations, risk)
-
-    def _solve_compiled_wide(
-        self,
-        data: RiskData,
-        centre: Float32Array,
-        start: Float32Array,
-        steps: FloatArray,
-        mix: FloatArray,
-        radius: float,
-        also: FloatArray | None,
-    ) -> ImplicitResult:
         from priorshift.risk.compiled.newton_cg import implicit_step_cg
+        from priorshift.risk.compiled.problem import Implicit
 
-        plain = compiled.plain
-        W, hint_loss, value, gradient, residual, evaluations, products = implicit_step_cg(
-            data.XT,
-            data.shares,
-            data.offsets,
-            data.means,
-            data.largest_norm,
-            plain(mix),
-            plain(np.zeros_like(mix) if also is None else also),
-            plain(centre),
+        data, plain = problem.data, compiled.plain
+        small = start[0].size <= _LARGEST_NEWTON
+        nothing = problem.mix if small else np.zeros_like(problem.mix)
+        asked = Implicit(
+            plain(problem.mix),
+            plain(nothing if also is None else also),
+            plain(problem.centre),
             plain(start),
-            plain(steps),
-            radius,
+            plain(problem.steps),
+            problem.radius,
             self.tolerance,
             self.max_steps,
         )
+        products = 0
+        if small:
+            part = data if data.XT.shape[1] <= _SMALL_SET else data.part
+            rows = (part.XT, part.shares, part.offsets)
+            W, hint_loss, value, gradient, residual, evaluations = implicit_step(
+                data.samples, rows, asked
+            )
+        else:
+            W, hint_loss, value, gradient, residual, evaluations, products = implicit_step_cg(
+                data.samples, asked
+            )
         risk = None if also is None else RiskValue(value, gradient)
         return ImplicitResult(W, hint_loss, residual, evaluations, risk, products)
 
@@ -205,41 +178,28 @@ class ImplicitSolver:
             return _newton(problem, start, self)
         return _newton_cg(problem, start, self)
 
-    def _solve_hinge(
-        self,
-        data: RiskData,
-        centre: Float32Array,
-        start: Float32Array,
-        steps: FloatArray,
-        mix: FloatArray,
-        radius: float,
-    ) -> ImplicitResult:
+    def _solve_hinge(self, problem: _Problem, start: Float32Array) -> ImplicitResult:
         """Cool the smoothed hinge down; report the loss of the hinge itself."""
         evaluations = products = 0
         for tau in (*(t for t in _COOLING if t > self.smoothing), self.smoothing):
             last = tau == self.smoothing
             stage = self if last else replace(self, tolerance=100 * self.tolerance, max_steps=20)
-            problem = _Problem(data, SmoothedHinge(tau), centre, steps, mix, radius)
-            found = stage._solve_smooth(problem, start)
+            found = stage._solve_smooth(replace(problem, loss=SmoothedHinge(tau)), start)
             start = found.W
             evaluations, products = evaluations + found.evaluations, products + found.products
-        exact = rewritten_risk(data, Hinge(), found.W, mix)
+        exact = rewritten_risk(problem.data, Hinge(), found.W, problem.mix)
         return found._replace(hint_loss=exact.value, evaluations=evaluations, products=products)
 
 
-def _compiled(loss: Loss, W: Float32Array) -> bool:
-    small = W[0].size <= _LARGEST_NEWTON
-    return small and isinstance(loss, Softmax) and compiled.available()
-
-
-def _compiled_wide(data: RiskData, loss: Loss, W: Float32Array) -> bool:
-    if not (isinstance(loss, Softmax) and compiled.available()):
-        return False
-    return W[0].size > _LARGEST_NEWTON and data.XT.size <= _IN_CACHE
+def _has_kernel(data: RiskData, W: Float32Array) -> bool:
+    """Whether the models are small, or the set fits the cache."""
+    return W[0].size <= _LARGEST_NEWTON or data.XT.size <= _IN_CACHE
 
 
 @dataclass
 class _Problem:
+    """The update to solve, and a count of what that took."""
+
     data: RiskData
     loss: Loss
     centre: Float32Array

@@ -1,4 +1,4 @@
-r"""The rewritten risk of equation 3 for all base learners in one pass over the offline set.
+r"""The rewritten risk of equation 3 for all base learners in one pass over the held-out set.
 
 .. math:: \hat R(w) = \sum_k \mu_k \frac{1}{|S_0^k|} \sum_{x \in S_0^k} \ell(f(w, x), k)
 
@@ -49,7 +49,7 @@ def rewritten_risk(data: RiskData, loss: Loss, W: Float32Array, mix: FloatArray)
     Parameters
     ----------
     data : RiskData
-        The offline set.
+        The held-out set.
     loss : Loss
         One of ``priorshift.risk.losses``.
     W : (N, K, d) float32 array
@@ -69,17 +69,8 @@ def rewritten_risk(data: RiskData, loss: Loss, W: Float32Array, mix: FloatArray)
     if compiled_whole(data, loss, W):
         from priorshift.risk.compiled.steps import softmax_risk
 
-        return RiskValue(
-            *softmax_risk(
-                data.XT,
-                data.shares,
-                data.offsets,
-                data.means,
-                compiled.plain(W),
-                compiled.plain(mix),
-                data.largest_norm,
-            )
-        )
+        plain = compiled.plain
+        return RiskValue(*softmax_risk(data.samples, plain(W), plain(mix)))
     if isinstance(loss, Softmax):
         value, gradient = _softmax_pass(data, W, mix)
     else:

@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from priorshift.errors import InputError
+from priorshift._registry import Registry
 from priorshift.typing import Float32Array
 
 
@@ -149,6 +149,9 @@ class SmoothedHinge:
         return 1.0 + logit_gap + self.tau * float(np.log(n_classes))
 
 
+LOSSES: Registry[Loss] = Registry("loss", Softmax(), Hinge())
+
+
 def loss_by_name(name: str) -> Loss:
     """Return the loss called ``name``: "softmax" or "hinge".
 
@@ -157,7 +160,4 @@ def loss_by_name(name: str) -> Loss:
     >>> loss_by_name("hinge")
     Hinge()
     """
-    known: dict[str, Loss] = {"softmax": Softmax(), "hinge": Hinge()}
-    if name not in known:
-        raise InputError(f"unknown loss {name!r}; choose one of {', '.join(map(repr, known))}")
-    return known[name]
+    return LOSSES[name]

@@ -1,15 +1,50 @@
-"""A projected gradient step on the rewritten risk, for all base learners at once (equation 4)."""
+"""The decision set W, a ball, and a projected gradient step on it for all base learners at once.
+
+W is an L2 ball of diameter Gamma around the origin (Section "contenders"); the step is equation 4.
+"""
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
+from numpy.typing import NDArray
 
 from priorshift.risk import compiled
-from priorshift.risk.ball import project_ball
 from priorshift.risk.data import RiskData
 from priorshift.risk.kernel import compiled_whole, rewritten_risk
 from priorshift.risk.losses import Loss
 from priorshift.typing import Float32Array, FloatArray
+
+Real = TypeVar("Real", np.float32, np.float64)
+
+
+def norms(W: NDArray[Real]) -> NDArray[np.float64]:
+    """Return the Frobenius norm of each stacked matrix of ``W`` (N, K, d).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> norms(np.full((2, 2, 2), 0.5))
+    array([1., 1.])
+    """
+    flat = W.reshape(W.shape[0], -1)
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", flat, flat, dtype=np.float64)))
+
+
+def project_ball(W: NDArray[Real], radius: float) -> NDArray[Real]:
+    """Project each stacked matrix of ``W`` (N, K, d) on the ball: Pi_W of equation 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> project_ball(np.array([[[3.0, 4.0]], [[0.3, 0.4]]]), radius=1.0)
+    array([[[0.6, 0.8]],
+    <BLANKLINE>
+           [[0.3, 0.4]]])
+    """
+    scale = radius / np.maximum(norms(W), radius)
+    return W * scale.astype(W.dtype)[:, None, None]
 
 
 def descend(
@@ -52,17 +87,8 @@ def gradient_step(
     if compiled_whole(data, loss, W):
         from priorshift.risk.compiled.steps import risk_step
 
-        value, new = risk_step(
-            data.XT,
-            data.shares,
-            data.offsets,
-            data.means,
-            compiled.plain(W),
-            compiled.plain(mix),
-            data.largest_norm,
-            compiled.plain(steps),
-            radius,
-        )
+        plain = compiled.plain
+        value, new = risk_step(data.samples, plain(W), plain(mix), plain(steps), radius)
         return value, new
     risk = rewritten_risk(data, loss, W, mix)
     return risk.value, descend(W, risk.gradient, steps, radius)

@@ -19,6 +19,7 @@ from priorshift.risk import (
 )
 from priorshift.risk.compiled.maths import dot, exp32, log32
 from priorshift.risk.compiled.newton import helmert, implicit_step
+from priorshift.risk.compiled.problem import Implicit
 from priorshift.risk.compiled.steps import hard_mix
 from priorshift.risk.compiled.tridiagonal import accumulate, shifted_solve, tridiagonal
 
@@ -157,11 +158,9 @@ def test_the_same_bits_wherever_the_arrays_lie():
         kept.append(np.empty(rng.integers(1, 200)))
         if len(kept) > 20:
             kept.pop(rng.integers(20))
-        found = implicit_step(
-            data.XT, data.shares, data.offsets, data.means, data.largest_norm, data.XT, data.shares,
-            data.offsets, np.array([0.0, 0.4, 0.6]), np.array([0.2, 0.3, 0.5]), centre.copy(),
-            start.copy(), steps, 2.0, 1e-4, 200,
-        )  # fmt: skip
+        hint, mix = np.array([0.0, 0.4, 0.6]), np.array([0.2, 0.3, 0.5])
+        problem = Implicit(hint, mix, centre.copy(), start.copy(), steps, 2.0, 1e-4, 200)
+        found = implicit_step(data.samples, (data.XT, data.shares, data.offsets), problem)
         seen.add(b"".join(np.asarray(part).tobytes() for part in found))
     assert len(seen) == 1
 

@@ -19,6 +19,7 @@ from priorshift.risk import (
 )
 from priorshift.risk import implicit as implicit_module
 from priorshift.risk.compiled.newton_cg import implicit_step_cg, logits_at, row_weights
+from priorshift.risk.compiled.problem import Implicit
 
 pytestmark = pytest.mark.skipif(
     not compiled.available(), reason="PRIORSHIFT_COMPILED=0 turns the compiled kernels off"
@@ -155,9 +156,8 @@ def test_the_same_bits_wherever_the_arrays_lie():
         kept.append(np.empty(rng.integers(1, 200)))
         if len(kept) > 20:
             kept.pop(rng.integers(20))
-        found = implicit_step_cg(
-            data.XT, data.shares.copy(), data.offsets, data.means, data.largest_norm, hint, mix,
-            W.copy(), W[::-1].copy(), steps, 4.0, 1e-4, 200,
-        )  # fmt: skip
+        samples = data.samples._replace(shares=data.shares.copy())
+        problem = Implicit(hint, mix, W.copy(), W[::-1].copy(), steps, 4.0, 1e-4, 200)
+        found = implicit_step_cg(samples, problem)
         seen.add(b"".join(np.asarray(part).tobytes() for part in found))
     assert len(seen) == 1

@@ -30,29 +30,18 @@ _STALE = 6
 
 
 @exact
-def implicit_step(
-    X: Any,
-    shares: Any,
-    offsets: Any,
-    means: Any,
-    largest_norm: float,
-    part: Any,
-    part_shares: Any,
-    part_offsets: Any,
-    hint: Any,
-    mix: Any,
-    centre: Any,
-    start: Any,
-    steps: Any,
-    radius: float,
-    tolerance: float,
-    max_steps: int,
-) -> Any:
-    """Solve for all base learners; also give risk and gradient under ``mix`` at the solution.
+def implicit_step(samples: Any, rows: Any, problem: Any) -> Any:
+    """Solve for all base learners; also give risk and gradient under ``problem.mix`` there.
+
+    ``samples`` are ``Samples``, ``problem`` is ``Implicit``; second derivatives are measured on
+    ``rows``: features, shares and offsets of a part of the samples.
 
     Returns W (N, K, d), H (N,), the risk (N,) and its gradient (N, K, d) under ``mix``, the
     residuals (N,) and the number of gradient evaluations.
     """
+    X, shares, offsets, means, largest_norm = samples
+    part, part_shares, part_offsets = rows
+    hint, mix, centre, start, steps, radius, tolerance, max_steps = problem
     n_learners, n_classes, width = centre.shape
     others = n_classes - 1
     Q = helmert(n_classes)

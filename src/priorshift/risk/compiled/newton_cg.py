@@ -37,26 +37,16 @@ _ON_SPHERE, _NEAR_SPHERE = 1e-9, 1e-6
 
 
 @exact
-def implicit_step_cg(
-    X: Any,
-    shares: Any,
-    offsets: Any,
-    means: Any,
-    largest_norm: float,
-    hint: Any,
-    mix: Any,
-    centre: Any,
-    start: Any,
-    steps: Any,
-    radius: float,
-    tolerance: float,
-    max_steps: int,
-) -> Any:
-    """Solve for all base learners; also give risk and gradient under ``mix`` at the solution.
+def implicit_step_cg(samples: Any, problem: Any) -> Any:
+    """Solve for all base learners; also give risk and gradient under ``problem.mix`` there.
+
+    ``samples`` are ``Samples``, ``problem`` is ``Implicit``.
 
     Returns W (N, K, d), H (N,), the risk (N,) and its gradient (N, K, d) under ``mix``, the
     residuals (N,), and how many gradient evaluations and products with the Hessian it took.
     """
+    X, shares, offsets, means, largest_norm = samples
+    hint, mix, centre, start, steps, radius, tolerance, max_steps = problem
     n_learners, n_classes, width = centre.shape
     size, n = n_classes * width, X.shape[1]
     W = np.empty((n_learners, n_classes, width), np.float32)

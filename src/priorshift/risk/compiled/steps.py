@@ -30,22 +30,19 @@ def differences(W: Any, D: Any) -> float:
 
 
 @exact
-def softmax_risk(
-    X: Any, shares: Any, offsets: Any, means: Any, W: Any, mix: Any, largest_norm: float
-) -> Any:
+def softmax_risk(samples: Any, W: Any, mix: Any) -> Any:
     """Value (N,) and gradient (N, K, d) of the rewritten softmax risk (equation 3).
 
-    ``shares`` (n,) is each sample's share of its class; classes without weight are not read.
+    ``samples`` are ``Samples``; classes without weight are not read.
     """
+    X, shares, offsets, means, largest_norm = samples
     n_learners, n_classes, width = W.shape
     rows = (n_classes - 1) * n_learners
     D = np.empty((rows, width), np.float32)
     safe = differences(W, D) * largest_norm < 60.0
     value = np.zeros(n_learners)
     moments = np.zeros((rows, width), np.float32)
-    # Columns are counted from the first that is read: a block may lie anywhere in X.
-    begin = offsets[0]
-    weights = np.empty(offsets[n_classes] - begin, np.float32)
+    weights = np.empty(offsets[n_classes], np.float32)
     first = 0
     while first < n_classes:
         if mix[first] == 0.0:
@@ -55,10 +52,10 @@ def softmax_risk(
         while last < n_classes and mix[last] != 0.0:
             weight = _f(mix[last])
             for s in range(offsets[last], offsets[last + 1]):
-                weights[s - begin] = weight * shares[s]
+                weights[s] = weight * shares[s]
             last += 1
         a, b = offsets[first], offsets[last]
-        softmax_pass(X, weights[a - begin : b - begin], a, b, D, n_learners, safe, value, moments)
+        softmax_pass(X, weights[a:b], a, b, D, n_learners, safe, value, moments)
         first = last
     gradient = np.empty((n_learners, n_classes, width), np.float32)
     _assemble(moments, means, mix, W, gradient, value)
@@ -110,19 +107,9 @@ def descend(W: Any, gradient: Any, steps: Any, radius: float) -> Any:
 
 
 @exact
-def risk_step(
-    X: Any,
-    shares: Any,
-    offsets: Any,
-    means: Any,
-    W: Any,
-    mix: Any,
-    largest_norm: float,
-    steps: Any,
-    radius: float,
-) -> Any:
+def risk_step(samples: Any, W: Any, mix: Any, steps: Any, radius: float) -> Any:
     """Risks (N,) of the models, and the models after a projected gradient step on them."""
-    value, gradient = softmax_risk(X, shares, offsets, means, W, mix, largest_norm)
+    value, gradient = softmax_risk(samples, W, mix)
     return value, descend(W, gradient, steps, radius)
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priorshift.risk.ball import norms
 from priorshift.risk.data import RiskData
 from priorshift.risk.implicit import ImplicitSolver
 from priorshift.risk.losses import Loss, Softmax
 from priorshift.risk.sketches.base import Chosen, assemble, class_rows, shares
+from priorshift.risk.step import norms
 from priorshift.typing import Float32Array, FloatArray
 
 # Rows on which reference models are fitted; they only have to be near the learners' path.

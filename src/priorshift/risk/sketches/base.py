@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from numbers import Integral
-from typing import ClassVar, NamedTuple, Protocol, cast
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from priorshift.typing import Float32Array, FloatArray, IntArray
 
 
 class Sketch(Protocol):
-    """Less to read each round in the place of the offline set.
+    """Less to read each round in the place of the held-out set.
 
     ``fixed`` sketches show the same rows in every round, and can replace the set.
     """
@@ -33,7 +33,7 @@ class Sketch(Protocol):
 
 
 class Chosen(NamedTuple):
-    """Rows of one class, as columns of the offline set, and their weights, adding up to one."""
+    """Rows of one class, as columns of the held-out set, and their weights, adding up to one."""
 
     columns: IntArray
     weights: FloatArray
@@ -141,37 +141,6 @@ def refuse_weights(data: RiskData, what: str) -> None:
     """
     if data.weights is not None:
         raise InputError(
-            f"{what} cannot sketch an offline set that a fixed sketch has replaced already: give "
+            f"{what} cannot sketch an held-out set that a fixed sketch has replaced already: give "
             "the learner no sketch of its own"
         )
-
-
-def fixed_sketch(
-    recipe: Sketch, data: RiskData, choose: Callable[[RiskData, list[int]], list[Chosen]]
-) -> RiskData:
-    """The sketch of a recipe that is the same in every round, remembered with the set.
-
-    ``choose`` is asked for fewer rows than there are; a class that gives all its rows gives them
-    evenly.
-
-    Examples
-    --------
-    >>> from priorshift.risk import Coreset
-    >>> data = RiskData.of(np.arange(2.0)[:, None], np.array([0, 1]), n_classes=2)
-    >>> fixed_sketch(Coreset(size=2), data, choose=None) is data
-    True
-    """
-    if recipe.size >= data.XT.shape[1]:
-        return data
-    refuse_weights(data, type(recipe).__name__)
-    found = cast("RiskData | None", data.sketches.get(recipe))
-    if found is None:
-        sizes = shares(data.counts, recipe.size).tolist()
-        chosen = choose(data, sizes)
-        for k, rows in enumerate(sizes):
-            if rows == data.counts[k]:
-                columns = np.arange(data.offsets[k], data.offsets[k + 1])
-                chosen[k] = Chosen(columns, np.full(rows, 1.0 / rows))
-        found = assemble(data, chosen)
-        data.sketches[recipe] = found
-    return found

@@ -1,4 +1,4 @@
-"""A fresh random block of the offline set each round.
+"""A fresh random block of the held-out set each round.
 
 Both parts of a loss, the potential and the linear one, are read from the same rows: they nearly
 cancel for rows that are classified well, so taking one of them from the whole set would add noise.
@@ -22,7 +22,7 @@ _MOST_BYTES = 1 << 26
 
 @dataclass(frozen=True)
 class Blocks:
-    """A fresh block of the offline set each round, stratified by class.
+    """A fresh block of the held-out set each round, stratified by class.
 
     The rows of each class are shuffled once and cut into as many pieces as there are blocks; round
     t reads block ``t mod n``. Each block is a random part of the set, so the risk stays unbiased,

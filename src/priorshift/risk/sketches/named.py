@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from priorshift._registry import Registry
 from priorshift.errors import InputError, InputTypeError
 from priorshift.risk.sketches.base import Sketch
 from priorshift.risk.sketches.blocks import Blocks
-from priorshift.risk.sketches.coreset import Coreset
-from priorshift.risk.sketches.herding import Herding
+from priorshift.risk.sketches.fixed import Coreset, Herding
 
-SKETCHES: dict[str, Any] = {kind.name: kind for kind in (Blocks, Coreset, Herding)}
+# One line names a sketch for Python, the command line and saved files.
+SKETCHES: Registry[Any] = Registry("sketch", Blocks, Coreset, Herding, otherwise="a Sketch object")
 _HELP = "write 'coreset:1000', 'herding:1000' or 'blocks:1000', the number being rows"
 
 
