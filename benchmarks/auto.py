@@ -1,10 +1,10 @@
 """Where the members of ``auto`` pay: real data, few labelled rows, a linear f.
 
 ``python -m benchmarks.auto [--data NAME,...] [--rounds T] [--shift NAME,...] [--sharp S]`` prints
-for each data set what the correction gains on the hold-out (nats, and their standard error), and
-errors in %: of f, of f with the true class mix, of learners, and the weight of the online linear
-model at the end. f is a logistic regression on 1,500 rows, the hold-out has 1,500 more; linear
-learners see 64 principal components. ``--sharp 3`` spoils f: its logits are multiplied by 3.
+for each data set what the correction gains on the held-out set (nats, and their standard error),
+and errors in %: of f, of f with the true class mix, of learners, and the weight of the online
+linear model at the end. f is a logistic regression on 1,500 rows, the held-out set has 1,500 more;
+linear learners see 64 principal components. ``--sharp 3`` spoils f: its logits are multiplied by 3.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ROWS, _COMPONENTS = 1500, 64
 
 
 def small_source(data: Dataset, sharp: float) -> Source:
-    """Make f and its hold-out from the first rows of the offline set."""
+    """Make f and its held-out set from the first rows of the offline set."""
     X, y = data.X0[: 2 * _ROWS], data.y0[: 2 * _ROWS]
     half = len(X) // 2
     if data.probabilities:

@@ -1,8 +1,8 @@
 """What calibrating f0 is worth: ``python -m benchmarks.calibration [--data NAME,...]``.
 
-For each data set and each calibration: the log-loss on the hold-out (cross-fitted), and the error
-in percent of f0, so calibrated, with the true class mix of every round, under the paper's shifts.
-Data sets that are not in the data folder are left out, and named.
+For each data set and each calibration: the log-loss on the held-out set (cross-fitted), and the
+error in percent of f0, so calibrated, with the true class mix of every round, under the paper's
+shifts. Data sets that are not in the data folder are left out, and named.
 """
 
 from __future__ import annotations

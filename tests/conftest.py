@@ -56,7 +56,7 @@ def blobs():
 
 @pytest.fixture(scope="session")
 def fitted(blobs):
-    """A fitted f0 that has not seen the hold-out."""
+    """A fitted f0 that has not seen the held-out set."""
     return LogisticRegression().fit(blobs.train_X, blobs.train_y)
 
 

@@ -330,7 +330,7 @@ def test_clones_keep_a_frozen_model(model: Any) -> None:
 def test_what_streams_share_cannot_be_written(model: Any) -> None:
     clf = fitted(model, "uogd")
     with pytest.raises(ValueError, match="read-only"):
-        clf.state_.mix[0] = 9.0
+        clf.state_.estimate[0] = 9.0
 
 
 def test_measuring_a_model_on_its_own_rows_is_said() -> None:

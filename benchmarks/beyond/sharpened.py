@@ -58,7 +58,7 @@ def plain(data: Dataset) -> Source:
 
 
 def sharp(data: Dataset) -> Source:
-    """The same f on the same hold-out, with sharper logits."""
+    """The same f on the same held-out set, with sharper logits."""
     source = plain(data)
     model = Model(Sharpened(source.model.estimator), source.classes)
     return replace(source, model=model, proba=sharpen(source.proba))

@@ -62,7 +62,7 @@ def as_matrix(X: Any, width: int | None = None, where: str = "X") -> FloatArray:
         )
     if width is not None and matrix.shape[1] != width:
         raise InputError(
-            f"{where} has {matrix.shape[1]} columns, but the hold-out had {width}: "
+            f"{where} has {matrix.shape[1]} columns, but the held-out set had {width}: "
             "pass the same columns in the same order"
         )
     check_finite(matrix, where)
@@ -190,7 +190,7 @@ def check_priors(priors: ArrayLike, name: str = "priors") -> FloatArray:
     Parameters
     ----------
     priors : array_like, (K,) or (T, K)
-        One class mix, or one per round: non-negative numbers that sum to 1 over the last axis.
+        One class prior, or one per round: non-negative numbers that sum to 1 over the last axis.
     name : str
         What to call them in an error.
 

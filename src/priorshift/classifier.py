@@ -28,7 +28,7 @@ _UNEVEN = 100.0
 
 
 class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier that follows the class mix of an unlabelled stream.
+    """A classifier that follows the class prior of an unlabelled stream.
 
     Parameters
     ----------
@@ -55,10 +55,10 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     cv, random_state : int
         Folds, and their seed, of the cross-fitting that measures an unfitted estimator.
     calibration : str or Calibration, optional
-        How the model's probabilities are calibrated on the hold-out, for whatever the learner reads
-        of them: "none", "temperature", "bias-temperature", "vector", "matrix", "isotonic", "auto",
-        or a recipe with settings of its own. None is what the learner asks for, "none" for most.
-        ("fix" stays your model to the last bit.)
+        How the model's probabilities are calibrated on the held-out set, for whatever the learner
+        reads of them: "none", "temperature", "bias-temperature", "vector", "matrix", "isotonic",
+        "auto", or a recipe with settings of its own. None is what the learner asks for, "none" for
+        most. ("fix" stays your model to the last bit.)
     guard : bool or Guard, optional
         Test in ``adapt`` whether the stream still is a mix of the known classes; True is
         ``Guard(alpha=0.01)``.
@@ -66,8 +66,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         At the guard's alarm warn once; or also predict with your model as it is from then on; or
         only keep it in ``guard_report_``.
     sketch : str or Sketch, optional
-        Keep a sketch of the hold-out's features in their place, such as "coreset:1000": less memory
-        and less to read each round.
+        Keep a sketch of the held-out set's features in their place, such as "coreset:1000": less
+        memory and less to read each round.
     label_memory : int
         How many batches that got a ``batch_id`` are remembered, for labels that come late.
 
@@ -76,7 +76,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     classes_ : (K,) array
         Class labels.
     prior_ : (K,) array
-        The class mix that the learner believes in now.
+        The class prior that the learner believes in now.
     n_rounds_ : int
         Batches adapted to.
     guard_report_ : GuardReport
@@ -135,7 +135,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.label_memory = label_memory
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Run the offline stage on the labelled hold-out (X, y), and start a stream.
+        """Run the offline stage on the labelled held-out set (X, y), and start a stream.
 
         Examples
         --------
@@ -206,8 +206,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def _look_at_confusion(self, source: Any, learner: Any) -> None:
         """Refuse a C without inverse now, not in the middle of a stream.
 
-        When a hold-out with very few rows of some class was cross-fitted, C may have no inverse by
-        chance: then the refusal waits for the first batch, and a warning says so.
+        When a held-out set with very few rows of some class was cross-fitted, C may have no inverse
+        by chance: then the refusal waits for the first batch, and a warning says so.
         """
         try:
             learner.check(source)
@@ -359,7 +359,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         )
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities (n, K) under the present class mix; changes nothing."""
+        """Class probabilities (n, K) under the present class prior; changes nothing."""
         batch = self._read(X)
         return self.deployment_.predict_proba(self.stream_, batch)
 

@@ -40,7 +40,7 @@ class InputTypeError(PriorshiftError, TypeError):
 
 
 class SourceError(PriorshiftError):
-    """The hold-out cannot support the method: a class is missing, or C has no inverse.
+    """The held-out set cannot support the method: a class is missing, or C has no inverse.
 
     Examples
     --------

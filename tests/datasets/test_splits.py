@@ -1,4 +1,4 @@
-"""No row is in two of: f0's training half, the hold-out half, the online pool.
+"""No row is in two of: f0's training half, the held-out set half, the online pool.
 
 Every row of every file has a number of its own, so that rows are told apart by what is in them.
 """

@@ -51,7 +51,7 @@ def test_names_of_classes_are_only_names(learner, plain_source, relabelled, roun
     assert not np.allclose(turned, proba, atol=0.05)  # the order really changed something
 
 
-# To these, twice the rows of the hold-out are twice the evidence that features pay.
+# To these, twice the rows of the held-out set are twice the evidence that features pay.
 HOLD_OUT_IS_EVIDENCE = {"auto"}
 
 

@@ -121,5 +121,5 @@ def test_refusals(data):
                 kind.for_error(data, error)
     with pytest.raises(InputError, match=r"stacked as \(N, 3, 5\)"):
         sketch_error(data, Coreset(60), Softmax(), W[0])
-    with pytest.raises(InputError, match="class mixes as rows"):
+    with pytest.raises(InputError, match="class priors as rows"):
         sketch_error(data, Coreset(60), Softmax(), W, MIXES[0])

@@ -1,4 +1,4 @@
-"""A source whose hold-out a sketch has replaced."""
+"""A source whose held-out set a sketch has replaced."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class Odd:
 
 
 def test_refusals(whole):
-    with pytest.raises(InputError, match="cannot replace the hold-out"):
+    with pytest.raises(InputError, match="cannot replace the held-out set"):
         whole.sketched(Odd())
     with pytest.raises(InputTypeError, match="coreset:1000"):
         whole.sketched(1000)
@@ -190,10 +190,10 @@ class Untouchable(np.ndarray):
     """An array that nobody may read."""
 
     def __array_ufunc__(self, *args: Any, **kwargs: Any) -> Any:
-        raise AssertionError("a round read the whole hold-out")
+        raise AssertionError("a round read the whole held-out set")
 
     def __array_function__(self, *args: Any, **kwargs: Any) -> Any:
-        raise AssertionError("a round read the whole hold-out")
+        raise AssertionError("a round read the whole held-out set")
 
 
 @pytest.mark.parametrize("kind", [UOGD, ATLAS, AtlasAda])
@@ -205,7 +205,7 @@ def test_a_round_does_not_touch_the_hold_out(kind):
         object.__setattr__(source, name, getattr(source, name).view(Untouchable))
     batch = source.read(BATCHES[1])
     learner.predict_proba(source, learner.adapt(source, state, batch), batch)
-    with pytest.raises(AssertionError, match="whole hold-out"):
+    with pytest.raises(AssertionError, match="whole held-out set"):
         np.bincount(source.labels)
 
 

@@ -65,7 +65,7 @@ class Auto(Recipe[CalibrationMap]):
         check_integer(self.seed, "seed", least=0)
 
     def candidates(self, counts: IntArray, classes: AnyArray | None = None) -> list[Any]:
-        """Recipes for a hold-out with these numbers of rows, from simple to rich; may warn."""
+        """Recipes for a held-out set with these numbers of rows, from simple to rich; may warn."""
         if counts.sum() < _FEWEST_ROWS:
             _warn_of_few(
                 f"the held-out set has {counts.sum()} rows, and {_FEWEST_ROWS} are needed to "

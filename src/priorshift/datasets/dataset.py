@@ -78,12 +78,12 @@ class Dataset:
 
     @property
     def mu1(self) -> FloatArray:
-        """The uniform class mix, the paper's ``mu_1``, shape (K,)."""
+        """The uniform class prior, the paper's ``mu_1``, shape (K,)."""
         return np.full(self.n_classes, 1 / self.n_classes)
 
     @property
     def mu2(self) -> FloatArray:
-        """The class mix with everything on the focus class, ``mu_2``, shape (K,)."""
+        """The class prior with everything on the focus class, ``mu_2``, shape (K,)."""
         mix = np.zeros(self.n_classes)
         mix[self.focus] = 1
         return mix

@@ -45,7 +45,7 @@ class DigitsSplit(NamedTuple):
 
 
 def digits_split(seed: int = _SEED) -> DigitsSplit:
-    """Split the digits at random into train, hold-out and pool.
+    """Split the digits at random into train, held-out set and pool.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def digits_split(seed: int = _SEED) -> DigitsSplit:
 
 
 def digits_dataset(seed: int = _SEED) -> Dataset:
-    """Return the digits as a :class:`Dataset`: train and hold-out are the offline set.
+    """Return the digits as a :class:`Dataset`: train and held-out set are the offline set.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The offline stage of a data set: which f0, which hold-out, which constants."""
+"""The offline stage of a data set: which f0, which held-out set, which constants."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def offline_stage(
     optimum in the ball of diameter 10, measured on the set that it was fitted on. Other features
     get a logistic regression fitted on one half of the offline set and measured on the other. Class
     probabilities are f0 themselves, and the linear learners work on their logarithms.
-    ``calibration`` is that of f0 on the hold-out, see ``build_source``. ``problem`` names one of
-    ``PAPER_CONSTANTS``, whose diameter the linear learners then get (the synthetic data have
+    ``calibration`` is that of f0 on the held-out set, see ``build_source``. ``problem`` names one
+    of ``PAPER_CONSTANTS``, whose diameter the linear learners then get (the synthetic data have
     theirs anyway); give the same to ``paper_settings``.
 
     Examples

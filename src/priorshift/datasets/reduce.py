@@ -46,7 +46,7 @@ def reduced(
     seed : int
         Fixes the sample.
     stratify : bool
-        Keep the class mix of the offline set, and at least two rows of every class. Without it,
+        Keep the class prior of the offline set, and at least two rows of every class. Without it,
         rows are drawn (and shuffled) whatever their class.
     scale : bool
         Divide all components by one number, so that the mean square of an entry is 1, as it is in

@@ -214,9 +214,9 @@ class ROGD(StepSettings):
 
     def adapt(self, source: Source, state: RogdState, batch: Batch) -> RogdState:
         """One projected gradient step on p."""
-        mix = self.batch_prior(source, batch)
+        estimate = self.batch_prior(source, batch)
         find = probability_gradient if self.gradient == "probability" else self._smoothed
-        p = state.p - self._step(source, state.t + 1) * find(source, state.p, mix)
+        p = state.p - self._step(source, state.t + 1) * find(source, state.p, estimate)
         return RogdState(state.t + 1, project_simplex(p, floor=self._floor(source)))
 
     def prior(self, source: Source, state: RogdState) -> FloatArray:
@@ -230,8 +230,8 @@ class ROGD(StepSettings):
     def _floor(self, source: Source) -> float:
         return min(self.floor, 0.5 / source.n_classes)
 
-    def _smoothed(self, source: Source, p: FloatArray, mix: FloatArray) -> FloatArray:
-        return smoothed_gradient(source, p, mix, self.width)
+    def _smoothed(self, source: Source, p: FloatArray, estimate: FloatArray) -> FloatArray:
+        return smoothed_gradient(source, p, estimate, self.width)
 
     def _step(self, source: Source, t: int = 1) -> float:
         if self.step is not None:
@@ -255,8 +255,8 @@ class ROGD(StepSettings):
         return float(np.sqrt(source.n_classes)) / positive_sigma(source) * slope
 
 
-def probability_gradient(source: Source, p: FloatArray, mix: FloatArray) -> FloatArray:
-    """Gradient in p of ``sum_k mix_k (1 - mean over S_0^k of g_p(x)_k)``.
+def probability_gradient(source: Source, p: FloatArray, estimate: FloatArray) -> FloatArray:
+    """Gradient in p of ``sum_k mu_k (1 - mean over S_0^k of g_p(x)_k)``.
 
     Examples
     --------
@@ -274,13 +274,15 @@ def probability_gradient(source: Source, p: FloatArray, mix: FloatArray) -> Floa
     total = ratio @ p
     rows = np.arange(len(source.labels))
     own = ratio[rows, source.labels]
-    weight = (mix / source.counts)[source.labels] / total
+    weight = (estimate / source.counts)[source.labels] / total
     direct = np.bincount(source.labels, weight * own, minlength=len(p))
     shared = (weight * own * p[source.labels] / total) @ ratio
     return np.asarray(shared - direct)
 
 
-def smoothed_gradient(source: Source, p: FloatArray, mix: FloatArray, width: float) -> FloatArray:
+def smoothed_gradient(
+    source: Source, p: FloatArray, estimate: FloatArray, width: float
+) -> FloatArray:
     """Central differences of the rewritten 0/1 risk along each coordinate of p.
 
     Examples
@@ -302,11 +304,13 @@ def smoothed_gradient(source: Source, p: FloatArray, mix: FloatArray, width: flo
         up[:, k] = ratio[:, k] * (p[k] + width)
         down[:, k] = ratio[:, k] * max(p[k] - width, 0.0)
         span = p[k] + width - max(p[k] - width, 0.0)
-        gradient[k] = (zero_one_risk(source, up, mix) - zero_one_risk(source, down, mix)) / span
+        gradient[k] = (
+            zero_one_risk(source, up, estimate) - zero_one_risk(source, down, estimate)
+        ) / span
     return gradient
 
 
-def zero_one_risk(source: Source, scores: FloatArray, mix: FloatArray) -> float:
+def zero_one_risk(source: Source, scores: FloatArray, estimate: FloatArray) -> float:
     """Rewritten 0/1 risk of the classifier ``argmax scores`` on the held-out set.
 
     Examples
@@ -317,4 +321,6 @@ def zero_one_risk(source: Source, scores: FloatArray, mix: FloatArray) -> float:
     0.75
     """
     wrong = scores.argmax(axis=1) != source.labels
-    return float(np.bincount(source.labels, wrong, minlength=len(mix)) @ (mix / source.counts))
+    return float(
+        np.bincount(source.labels, wrong, minlength=len(estimate)) @ (estimate / source.counts)
+    )

@@ -204,7 +204,7 @@ class LinearSettings(StepSettings):
 
     def prior(self, source: Source, state: Any) -> FloatArray:
         """The last batch's estimate."""
-        return project_simplex(state.mix)
+        return project_simplex(state.estimate)
 
     def paper_rate(self, source: Source, t: int) -> float:
         r"""Hedge's rate in the paper's experiments: :math:`\min(1, 1 / (G \Gamma \sqrt t))`."""

@@ -115,10 +115,10 @@ class BBSE:
         """Return the (K,) estimate; entries may be negative, and they sum to one."""
         inverse = self._inverse(source)
         if not self.soft and len(batch.proba) and compiled.available():
-            from priorshift.risk.compiled.steps import hard_mix
+            from priorshift.risk.compiled.steps import hard_estimate
 
             proba = compiled.plain(batch.proba)
-            return np.asarray(hard_mix(proba, compiled.plain(inverse)))
+            return np.asarray(hard_estimate(proba, compiled.plain(inverse)))
         return inverse @ prediction_mean(batch, self.soft)
 
     def check(self, source: Source) -> None:

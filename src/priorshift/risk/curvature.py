@@ -1,4 +1,4 @@
-"""Second derivatives of the rewritten risk, measured on a fixed stratified part of the offline set.
+"""Second derivatives of the rewritten risk, on a fixed stratified part of the held-out set.
 
 They only steer the Newton steps of the implicit update; values and gradients stay exact, so the
 part decides how many steps are taken and never where they end.
@@ -13,10 +13,10 @@ from priorshift.risk.losses import Loss
 from priorshift.typing import Float32Array, FloatArray
 
 
-def hessian(part: CurvatureData, loss: Loss, W: Float32Array, mix: FloatArray) -> FloatArray:
-    """Hessians (N, K d, K d) of the risk under ``mix`` at ``W`` (N, K, d), one a base learner."""
+def hessian(part: CurvatureData, loss: Loss, W: Float32Array, prior: FloatArray) -> FloatArray:
+    """Hessians (N, K d, K d) of the risk under ``prior`` at ``W`` (N, K, d), one a base learner."""
     n_learners, n_classes, width = W.shape
-    weights = part.sample_weights(mix) * np.float32(2 * loss.curvature)
+    weights = part.sample_weights(prior) * np.float32(2 * loss.curvature)
     P = (W.reshape(-1, width) @ part.XT).reshape(n_learners, n_classes, -1)
     if loss.needs_label:
         for label, (a, b) in enumerate(zip(part.offsets[:-1], part.offsets[1:], strict=True)):

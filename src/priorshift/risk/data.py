@@ -1,4 +1,4 @@
-"""The offline set as the risk kernel wants it: sorted by class, samples contiguous, float32."""
+"""The held-out set as the risk kernel wants it: sorted by class, samples contiguous, float32."""
 
 from __future__ import annotations
 
@@ -65,10 +65,12 @@ class RiskData:
         """Sort ``features`` (n, d) by class and lay the samples along the contiguous axis."""
         counts = np.bincount(labels, minlength=n_classes)
         if (counts == 0).any():
-            raise SourceError(f"class index {int(np.argmin(counts))} has no row in the hold-out")
+            raise SourceError(
+                f"class index {int(np.argmin(counts))} has no row in the held-out set"
+            )
         if np.abs(features).max() > _LARGEST:
             raise InputError(
-                f"a feature of the hold-out is {np.abs(features).max():.2g}: too large for the "
+                f"a feature of the held-out set is {np.abs(features).max():.2g}: too large for the "
                 "linear learners, scale the features first"
             )
         order = np.argsort(labels, kind="stable")
@@ -112,7 +114,7 @@ class RiskData:
 
     @cached_property
     def largest_norm(self) -> float:
-        """``max ||x||_2`` over the offline set."""
+        """``max ||x||_2`` over the held-out set."""
         if self.reach is not None:
             return self.reach
         if self.whole is not None:
@@ -139,7 +141,7 @@ class RiskData:
 
     @cached_property
     def part(self) -> CurvatureData:
-        """The part of the offline set on which second derivatives are measured."""
+        """The part of the held-out set on which second derivatives are measured."""
         if self.whole is not None:
             return self.whole.part
         size = max(512, 6 * self.n_classes * self.XT.shape[0])
@@ -157,19 +159,19 @@ class RiskData:
         """The set as the compiled kernels read it."""
         return Samples(self.XT, self.shares, self.offsets, self.means, self.largest_norm)
 
-    def sample_weights(self, mix: FloatArray) -> Float32Array:
+    def sample_weights(self, prior: FloatArray) -> Float32Array:
         """Spread class weights over the samples: ``mix_k / |S_0^k|`` for each row of class k.
 
         With weights of their own, ``mix_k`` times those.
         """
         if self.weights is not None:
-            return np.repeat(mix.astype(np.float32), self.counts) * self.weights
-        return np.repeat((mix / self.counts).astype(np.float32), self.counts)
+            return np.repeat(prior.astype(np.float32), self.counts) * self.weights
+        return np.repeat((prior / self.counts).astype(np.float32), self.counts)
 
 
 @dataclass(frozen=True, eq=False)
 class CurvatureData:
-    """A stratified part of the offline set, with the outer products of its samples.
+    """A stratified part of the held-out set, with the outer products of its samples.
 
     Examples
     --------
@@ -211,9 +213,9 @@ class CurvatureData:
         XT = np.ascontiguousarray(data.XT[:, taken_columns])
         return cls(XT, offsets, shares / np.repeat(totals, np.diff(offsets)))
 
-    def sample_weights(self, mix: FloatArray) -> Float32Array:
+    def sample_weights(self, prior: FloatArray) -> Float32Array:
         """Spread class weights over the samples of the part."""
-        return np.repeat(mix.astype(np.float32), np.diff(self.offsets)) * self.shares
+        return np.repeat(prior.astype(np.float32), np.diff(self.offsets)) * self.shares
 
 
 def read_only(XT: Float32Array) -> Float32Array:

@@ -52,7 +52,7 @@ class ImplicitResult(NamedTuple):
 
     ``hint_loss`` is H there. ``evaluations`` counts gradient evaluations of one base learner,
     ``products`` products with its curvature, both summed over base learners; a product costs less
-    than an evaluation. ``risk`` is the risk under another mix where that came for free.
+    than an evaluation. ``risk`` is the risk under another prior where that came for free.
     """
 
     W: Float32Array
@@ -102,18 +102,18 @@ class ImplicitSolver:
         centre: Float32Array,
         start: Float32Array,
         steps: FloatArray,
-        mix: FloatArray,
+        prior: FloatArray,
         radius: float,
         also: FloatArray | None = None,
     ) -> ImplicitResult:
         """Solve for all base learners: ``centre`` and ``start`` (N, K, d), ``steps`` (N,).
 
-        ``also`` is a class mix whose risk at the solution is wanted too, if it comes for free.
+        ``also`` is a class prior whose risk at the solution is wanted too, if it comes for free.
         """
         scaled = self
         if data.scale > _LARGE:
             scaled = replace(self, tolerance=self.tolerance * data.scale / _LARGE)
-        problem = _Problem(data, loss, centre, steps, mix, radius)
+        problem = _Problem(data, loss, centre, steps, prior, radius)
         if isinstance(loss, Softmax) and compiled.available() and _has_kernel(data, start):
             found = scaled._solve_compiled(problem, start, also)
         elif isinstance(loss, Hinge):
@@ -147,9 +147,9 @@ class ImplicitSolver:
 
         data, plain = problem.data, compiled.plain
         small = start[0].size <= _LARGEST_NEWTON
-        nothing = problem.mix if small else np.zeros_like(problem.mix)
+        nothing = problem.prior if small else np.zeros_like(problem.prior)
         asked = Implicit(
-            plain(problem.mix),
+            plain(problem.prior),
             plain(nothing if also is None else also),
             plain(problem.centre),
             plain(start),
@@ -187,7 +187,7 @@ class ImplicitSolver:
             found = stage._solve_smooth(replace(problem, loss=SmoothedHinge(tau)), start)
             start = found.W
             evaluations, products = evaluations + found.evaluations, products + found.products
-        exact = rewritten_risk(problem.data, Hinge(), found.W, problem.mix)
+        exact = rewritten_risk(problem.data, Hinge(), found.W, problem.prior)
         return found._replace(hint_loss=exact.value, evaluations=evaluations, products=products)
 
 
@@ -204,7 +204,7 @@ class _Problem:
     loss: Loss
     centre: Float32Array
     steps: FloatArray
-    mix: FloatArray
+    prior: FloatArray
     radius: float
     evaluations: int = 0
     products: int = 0
@@ -214,7 +214,7 @@ class _Problem:
     ) -> tuple[RiskValue, FloatArray, FloatArray]:
         """Risk, objective and its gradient at ``W`` for the base learners ``which``."""
         self.evaluations += len(which)
-        risk = rewritten_risk(self.data, self.loss, W, self.mix)
+        risk = rewritten_risk(self.data, self.loss, W, self.prior)
         away = (W - self.centre[which]).astype(np.float64)
         inverse = 1.0 / self.steps[which]
         value = risk.value + 0.5 * inverse * norms(away) ** 2
@@ -226,7 +226,7 @@ class _Problem:
         ``W`` is float64: over a short step its rounding would be more than the tolerance.
         """
         self.evaluations += len(which)
-        risk, curvature = curved_pass(self.data, self.loss, W.astype(np.float32), self.mix)
+        risk, curvature = curved_pass(self.data, self.loss, W.astype(np.float32), self.prior)
         away = W - self.centre[which]
         inverse = 1.0 / self.steps[which]
         value = risk.value + 0.5 * inverse * norms(away) ** 2
@@ -234,7 +234,7 @@ class _Problem:
 
     def curvature(self, W: Float32Array, which: IntArray) -> FloatArray:
         """Hessian of the objective (N, K d, K d)."""
-        matrices = hessian(self.data.part, self.loss, W, self.mix)
+        matrices = hessian(self.data.part, self.loss, W, self.prior)
         matrices += np.eye(matrices.shape[1]) / self.steps[which, None, None]
         return matrices
 

@@ -10,7 +10,7 @@ in blocks whose logits stay in the cache. Two facts make the pass cheap and exac
   run over K - 1 classes, and the gradient of the class left out follows from the others, because
   the probabilities add up to one.
 
-Classes whose weight in the mix is zero are not read at all. With numba the part between the two
+Classes whose weight in the prior is zero are not read at all. With numba the part between the two
 products is compiled, and small passes are compiled whole.
 """
 
@@ -43,8 +43,8 @@ class RiskValue(NamedTuple):
     gradient: Float32Array
 
 
-def rewritten_risk(data: RiskData, loss: Loss, W: Float32Array, mix: FloatArray) -> RiskValue:
-    """Value and gradient of the risk under class weights ``mix`` (K,) at ``W`` (N, K, d).
+def rewritten_risk(data: RiskData, loss: Loss, W: Float32Array, prior: FloatArray) -> RiskValue:
+    """Value and gradient of the risk under class weights ``prior`` (K,) at ``W`` (N, K, d).
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def rewritten_risk(data: RiskData, loss: Loss, W: Float32Array, mix: FloatArray)
         One of ``priorshift.risk.losses``.
     W : (N, K, d) float32 array
         Weights of the N base learners.
-    mix : (K,) array
+    prior : (K,) array
         Class weights: a prior, a hint prior, or the raw BBSE estimate (entries may be negative).
 
     Examples
@@ -70,12 +70,12 @@ def rewritten_risk(data: RiskData, loss: Loss, W: Float32Array, mix: FloatArray)
         from priorshift.risk.compiled.steps import softmax_risk
 
         plain = compiled.plain
-        return RiskValue(*softmax_risk(data.samples, plain(W), plain(mix)))
+        return RiskValue(*softmax_risk(data.samples, plain(W), plain(prior)))
     if isinstance(loss, Softmax):
-        value, gradient = _softmax_pass(data, W, mix)
+        value, gradient = _softmax_pass(data, W, prior)
     else:
-        value, gradient = _labelled_pass(data, loss, W, mix)
-    pull = mix[:, None] * data.means
+        value, gradient = _labelled_pass(data, loss, W, prior)
+    pull = prior[:, None] * data.means
     value -= np.einsum("nkd,kd->n", W, pull)
     gradient -= pull.astype(np.float32)
     return RiskValue(value, gradient)
@@ -89,10 +89,10 @@ def compiled_whole(data: RiskData, loss: Loss, W: Float32Array) -> bool:
     return weights <= _FEW_WEIGHTS or weights * data.XT.shape[1] <= _SHORT_PASS
 
 
-def _runs(data: RiskData, mix: FloatArray) -> Iterator[tuple[int, int]]:
+def _runs(data: RiskData, prior: FloatArray) -> Iterator[tuple[int, int]]:
     """Column ranges of neighbouring classes with a weight, so that the others are skipped."""
     start = None
-    for k, weight in enumerate([*mix.tolist(), 0.0]):
+    for k, weight in enumerate([*prior.tolist(), 0.0]):
         if weight != 0.0 and start is None:
             start = k
         elif weight == 0.0 and start is not None:
@@ -110,7 +110,7 @@ def _blocks(first: int, last: int, rows: int) -> Iterator[tuple[int, int]]:
 
 
 def _softmax_pass(
-    data: RiskData, W: Float32Array, mix: FloatArray
+    data: RiskData, W: Float32Array, prior: FloatArray
 ) -> tuple[FloatArray, Float32Array]:
     n_learners, n_classes, width = W.shape
     rows = (n_classes - 1) * n_learners
@@ -118,16 +118,16 @@ def _softmax_pass(
     differences = (W[:, 1:] - W[:, :1]).transpose(1, 0, 2).reshape(rows, width)
     steepest = float(np.einsum("ij,ij->i", differences, differences).max()) ** 0.5
     safe = steepest * data.largest_norm < _SAFE_EXPONENT
-    weights = data.sample_weights(mix)
+    weights = data.sample_weights(prior)
     value = np.zeros(n_learners)
     moments = np.zeros((rows, width), np.float32)
-    for first, last in _runs(data, mix):
+    for first, last in _runs(data, prior):
         for a, b in _blocks(first, last, rows):
             X = data.XT[:, a:b]
             logits = np.asarray(differences @ X, dtype=np.float32)
             weigh_softmax(logits, weights[a:b], safe, value)
             moments += logits @ X.T
-    total = mix @ data.means
+    total = prior @ data.means
     gradient = np.empty_like(W)
     gradient[:, 1:] = moments.reshape(n_classes - 1, n_learners, width).transpose(1, 0, 2)
     gradient[:, 0] = total.astype(np.float32) - gradient[:, 1:].sum(axis=1)
@@ -175,15 +175,15 @@ def weigh_softmax(
 
 
 def _labelled_pass(
-    data: RiskData, loss: Loss, W: Float32Array, mix: FloatArray
+    data: RiskData, loss: Loss, W: Float32Array, prior: FloatArray
 ) -> tuple[FloatArray, Float32Array]:
     n_learners, n_classes, width = W.shape
     flat = W.reshape(n_learners * n_classes, width)
     value = np.zeros(n_learners)
     gradient = np.zeros((n_learners * n_classes, width), np.float32)
-    weights = data.sample_weights(mix)
+    weights = data.sample_weights(prior)
     for label, (start, stop) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
-        if mix[label] == 0.0:
+        if prior[label] == 0.0:
             continue
         for a, b in _blocks(int(start), int(stop), len(flat)):
             X = data.XT[:, a:b]

@@ -60,7 +60,7 @@ _WORTH_LEAVING = 0.7
 
 
 class Part(NamedTuple):
-    """Rows of the offline set that stand for all: columns, features (d, m) and weights (m,)."""
+    """Rows of the held-out set that stand for all: columns, features (d, m) and weights (m,)."""
 
     columns: IntArray
     X: Float32Array
@@ -144,9 +144,9 @@ class Curvature:
 
 
 def curved_pass(
-    data: RiskData, loss: Loss, W: Float32Array, mix: FloatArray
+    data: RiskData, loss: Loss, W: Float32Array, prior: FloatArray
 ) -> tuple[RiskValue, Curvature]:
-    """Value, gradient and Hessian of the rewritten risk under ``mix`` >= 0 at ``W`` (N, K, d).
+    """Value, gradient and Hessian of the rewritten risk under ``prior`` >= 0 at ``W`` (N, K, d).
 
     ``loss`` is the softmax or the smoothed hinge.
 
@@ -161,8 +161,8 @@ def curved_pass(
     ([0.6931], [[[-0.5], [0.5]]])
     """
     tau, margin = (loss.tau, 1.0) if isinstance(loss, SmoothedHinge) else (1.0, 0.0)
-    mix = np.where(mix > _NO_WEIGHT * mix.max(), mix, 0.0)
-    weights = data.sample_weights(mix)
+    prior = np.where(prior > _NO_WEIGHT * prior.max(), prior, 0.0)
+    weights = data.sample_weights(prior)
     differences = _differences(W) / np.float32(tau)
     steepest = float(np.einsum("ij,ij->i", differences, differences).max()) ** 0.5
     safe = steepest * data.largest_norm + margin / tau < _SAFE_EXPONENT
@@ -170,7 +170,7 @@ def curved_pass(
     value = np.zeros(len(W))
     moments = np.zeros_like(differences)
     kept = np.empty((data.n_classes - 1, len(W), len(part.columns)), np.float32)
-    for first, last in _runs(data, mix):
+    for first, last in _runs(data, prior):
         for a, b in _blocks(first, last, len(differences)):
             X = data.XT[:, a:b]
             logits = np.asarray(differences @ X, dtype=np.float32)
@@ -186,9 +186,9 @@ def curved_pass(
                 kept[:, :, here] = np.take(planes, part.columns[here] - a, axis=2)
     if stride > 1:
         kept *= np.float32(stride)
-    total = mix @ data.means
-    pull = mix[:, None] * data.means
-    value = tau * value + margin * mix[1:].sum()
+    total = prior @ data.means
+    pull = prior[:, None] * data.means
+    value = tau * value + margin * prior[1:].sum()
     value += W[:, 0] @ total - np.einsum("nkd,kd->n", W, pull)
     gradient = _all_classes(moments, total.astype(np.float32), W.shape)
     gradient -= pull.astype(np.float32)

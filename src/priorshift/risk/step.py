@@ -69,7 +69,7 @@ def gradient_step(
     data: RiskData,
     loss: Loss,
     W: Float32Array,
-    mix: FloatArray,
+    prior: FloatArray,
     steps: FloatArray,
     radius: float,
 ) -> tuple[FloatArray, Float32Array]:
@@ -88,7 +88,7 @@ def gradient_step(
         from priorshift.risk.compiled.steps import risk_step
 
         plain = compiled.plain
-        value, new = risk_step(data.samples, plain(W), plain(mix), plain(steps), radius)
+        value, new = risk_step(data.samples, plain(W), plain(prior), plain(steps), radius)
         return value, new
-    risk = rewritten_risk(data, loss, W, mix)
+    risk = rewritten_risk(data, loss, W, prior)
     return risk.value, descend(W, risk.gradient, steps, radius)

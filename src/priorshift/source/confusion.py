@@ -135,7 +135,7 @@ def warn_if_weak(C: FloatArray, classes: AnyArray, smallest: int) -> None:
         a, b = (classes[k] for k in closest_classes(C))
         warnings.warn(
             f"f0 hardly tells class {a!s} from class {b!s} (smallest singular value of C "
-            f"{sigma:.2g}, its noise about {noise:.2g}): estimates of the class mix "
+            f"{sigma:.2g}, its noise about {noise:.2g}): estimates of the class prior "
             "will be very noisy",
             PriorshiftWarning,
             stacklevel=4,

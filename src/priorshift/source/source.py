@@ -1,7 +1,8 @@
 """The offline stage: everything that is known before the stream begins, and never changes after.
 
-A ``Source`` holds f0, the labelled hold-out as the risk needs it, the class prior, the confusion
-matrix and the constants of the theorems. It is built once, shared by every stream, and read-only.
+A ``Source`` holds f0, the labelled held-out set as the risk needs it, the class prior, the
+confusion matrix and the constants of the theorems. It is built once, shared by every stream, and
+read-only.
 """
 
 from __future__ import annotations
@@ -84,15 +85,15 @@ class Source:
     classes : (K,) array
         Class labels, sorted; class indices everywhere else refer to this order.
     prior : (K,) array
-        Class prior of the hold-out, D_0(y).
+        Class prior of the held-out set, D_0(y).
     confusion, soft_confusion : (K, K) arrays
         Column ``j``: how f0 spreads class ``j`` over its predictions (hard), or its mean
         probability vector (soft). Equation "definition-C", with the denominator summed.
     proba, labels : (n, K), (n,) arrays
-        f0's honest probabilities on the hold-out, and its classes, rows sorted by class. With a
+        f0's honest probabilities on the held-out set, and its classes, rows sorted by class. With a
         calibration, calibrated: each row by a map that was fitted on other rows.
     risk : RiskData
-        Class-wise features of the hold-out, or of the sketch that has replaced them.
+        Class-wise features of the held-out set, or of the sketch that has replaced them.
     head : (K, d) float32 array
         Linear model that UOGD and ATLAS start from.
     diameter, gradient_bound, loss_bound : float
@@ -143,7 +144,7 @@ class Source:
 
     @property
     def f0_proba(self) -> FloatArray:
-        """f0's own probabilities on the hold-out, without calibration."""
+        """f0's own probabilities on the held-out set, without calibration."""
         return self.proba if self.raw is None else self.raw
 
     @property
@@ -153,15 +154,15 @@ class Source:
 
     @cached_property
     def counts(self) -> IntArray:
-        """Hold-out rows of each class."""
+        """Held-out rows of each class."""
         return np.bincount(self.labels, minlength=self.n_classes)
 
     def sketched(self, sketch: str | Sketch) -> Source:
-        """Return a source that keeps a sketch in the place of the hold-out's features.
+        """Return a source that keeps a sketch in the place of the held-out set's features.
 
-        Memory falls in proportion. All else, f0's probabilities on the hold-out and the constants
-        of the theorems included, stays that of the whole hold-out. ``Blocks`` needs every row: it
-        keeps them in the order that its blocks are cut from, without a second copy.
+        Memory falls in proportion. All else, f0's probabilities on the held-out set and the
+        constants of the theorems included, stays that of the whole held-out set. ``Blocks`` needs
+        every row: it keeps them in the order that its blocks are cut from, without a second copy.
 
         Parameters
         ----------
@@ -183,8 +184,8 @@ class Source:
             return replace(self, risk=sketch.shuffled(self.risk))
         if not sketch.fixed:
             raise InputError(
-                f"{sketch!r} is another one each round and cannot replace the hold-out: give it to "
-                "the learner, ATLAS(sketch=...)"
+                f"{sketch!r} is another one each round and cannot replace the held-out set: give "
+                "it to the learner, ATLAS(sketch=...)"
             )
         return replace(self, risk=sketch.at(self.risk, 0))
 
@@ -244,7 +245,7 @@ class Source:
         if features.shape[1] != self.risk.XT.shape[0]:
             raise InputError(
                 f"features(X) has {features.shape[1] - self.features.intercept} columns, the "
-                f"hold-out had {self.risk.XT.shape[0] - self.features.intercept}"
+                f"held-out set had {self.risk.XT.shape[0] - self.features.intercept}"
             )
         proba = self.model.predict_proba(X)
         if len(proba) != len(features):
@@ -256,10 +257,11 @@ class Source:
     def calibrated(
         self, calibration: str | Calibration | None, *, cv: int = 5, random_state: int = 0
     ) -> Source:
-        """Return a source like this one whose f0 is calibrated on the hold-out.
+        """Return a source like this one whose f0 is calibrated on the held-out set.
 
-        Learners read the probabilities of the fitted map; those of the hold-out are cross-fitted
-        in ``cv`` folds, so that confusion matrices stay honest. "none" and None change nothing.
+        Learners read the probabilities of the fitted map; those of the held-out set are
+        cross-fitted in ``cv`` folds, so that confusion matrices stay honest. "none" and None change
+        nothing.
         """
         recipe = as_calibration(calibration)
         if isinstance(recipe, NoCalibration):
@@ -303,10 +305,10 @@ def build_source(
     ----------
     estimator : classifier
         With ``predict_proba``, ``decision_function`` or only ``predict``. A fitted one is left as
-        it is, and the hold-out measures it. An unfitted one is cloned, fitted on all of the
-        hold-out, and measured by cross-fitting, so that the confusion matrix is honest.
+        it is, and the held-out set measures it. An unfitted one is cloned, fitted on all of the
+        held-out set, and measured by cross-fitting, so that the confusion matrix is honest.
     X0, y0 : array-likes
-        The labelled hold-out.
+        The labelled held-out set.
     features : transformer, callable or None
         What the linear learners see; None is X itself.
     intercept : bool
@@ -314,17 +316,17 @@ def build_source(
     loss : {"softmax", "hinge"}
         Loss of the linear learners.
     diameter : float, optional
-        Gamma. By default twice the norm of f0's weights, or of a fit on the hold-out.
+        Gamma. By default twice the norm of f0's weights, or of a fit on the held-out set.
     head : (K, d) array, optional
         Start of the linear learners. By default f0's weights where f0 is linear in the features,
-        else a fit on the hold-out, in the ball. One outside a ball of given diameter is replaced by
-        such a fit.
+        else a fit on the held-out set, in the ball. One outside a ball of given diameter is
+        replaced by such a fit.
     prior : (K,) array, optional
-        D_0(y) where it is known; by default the shares of the hold-out.
+        D_0(y) where it is known; by default the shares of the held-out set.
     cv, random_state : int
         Folds of the cross-fitting, and their seed.
     calibration : str or Calibration, optional
-        How f0's probabilities are calibrated on the hold-out: "none", "temperature",
+        How f0's probabilities are calibrated on the held-out set: "none", "temperature",
         "bias-temperature", "vector", "matrix", "isotonic", "auto", or a recipe with settings.
     sketch : str or Sketch, optional
         Keep a sketch of the features in their place, such as "coreset:1000".
@@ -390,17 +392,17 @@ def _check_classes(fitted: Any | None, labels: AnyArray) -> AnyArray:
         if strange:
             raise SourceError(
                 f"y0 has class {strange[0]!r}, which the model does not know; it knows "
-                f"{known[:5].tolist()} ({len(known)} in all): label the hold-out as the model was"
+                f"{known[:5].tolist()} ({len(known)} in all): label the held-out set as the model was"
             )
         missing = np.setdiff1d(known, classes)
         if len(missing):
             raise SourceError(
-                f"the hold-out has no row of class {missing[0]!s}, which the model knows "
+                f"the held-out set has no row of class {missing[0]!s}, which the model knows "
                 f"({len(missing)} class(es) missing): add labelled rows of every class"
             )
     if len(classes) < 2:
         raise SourceError(
-            f"the hold-out has {len(classes)} class, at least 2 classes are needed: "
+            f"the held-out set has {len(classes)} class, at least 2 classes are needed: "
             "check that y0 is the right column"
         )
     return classes

@@ -129,7 +129,7 @@ def test_broken_files_are_refused_in_one_line(call, tmp_path, feature_file):
     assert len(files) == 14
     for name, path in files.items():
         message = refused(call, *SHORT, "--data", path)
-        # These two are read well, but no hold-out or confusion matrix can come of them.
+        # These two are read well, but no held-out set or confusion matrix can come of them.
         assert name in ("rare", "constant") or str(path) in message
 
 

@@ -87,7 +87,7 @@ def test_one_step_size_is_uogd_to_the_last_bit(source, hinge_source, batches, pr
         )
         first, second = many.adapt(source, first, batch), one.adapt(source, second, batch)
         assert first.W.tobytes() == second.W.tobytes()
-        assert first.mix.tobytes() == second.mix.tobytes()
+        assert first.estimate.tobytes() == second.estimate.tobytes()
         assert many.weights(source, first).tolist() == [1.0]
 
 

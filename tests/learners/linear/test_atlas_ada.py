@@ -232,7 +232,7 @@ def test_every_base_model_solves_its_implicit_step(reference, source, batches, h
         centre = before.centre if order == "adapt-first" else state.centre
         for i, eta in enumerate(state.steps):
             w = state.W[i].astype(np.float64)
-            slope = reference.value_and_gradient("softmax", X, y, w, state.hint_mix)[1]
+            slope = reference.value_and_gradient("softmax", X, y, w, state.hint_prior)[1]
             slope = slope + (w - centre[i]) / eta
             s = eta / (1 + eta)
             moved = w - s * slope
@@ -254,8 +254,8 @@ def test_regret_of_the_base_learner(source, batches, order, step):
     for batch in batches[:40]:
         after = learner.adapt(source, state, batch)
         used = after if order == "adapt-first" else state  # whose W met this round's risk
-        risk = rewritten_risk(source.risk, source.loss, used.W, after.mix).gradient[0]
-        hint = rewritten_risk(source.risk, source.loss, used.W, used.hint_mix).gradient[0]
+        risk = rewritten_risk(source.risk, source.loss, used.W, after.estimate).gradient[0]
+        hint = rewritten_risk(source.risk, source.loss, used.W, used.hint_prior).gradient[0]
         paid = paid + (risk * (used.W[0] - points)).sum(axis=(1, 2))
         gaps += float(((risk - hint).astype(np.float64) ** 2).sum())
         state = after
@@ -271,7 +271,7 @@ def test_the_prior_is_the_hint_s(source, batches):
         state = learner.adapt(source, state, batch)
     expected = np.mean([estimate(source, batch) for batch in batches[:4]], axis=0)
     assert learner.prior(source, state) == pytest.approx(expected / expected.sum(), abs=0.1)
-    np.testing.assert_allclose(state.hint_mix, expected, atol=1e-9)
+    np.testing.assert_allclose(state.hint_prior, expected, atol=1e-9)
 
 
 def test_predict_first_follows_the_forecast(source, batches):
@@ -282,7 +282,7 @@ def test_predict_first_follows_the_forecast(source, batches):
         state = learner.adapt(source, state, batch)
         seen.append(estimate(source, batch))
         expected = np.mean(seen[-3::-3], axis=0) if len(seen) > 2 else seen[-1]
-        np.testing.assert_allclose(state.hint_mix, expected, atol=1e-9)
+        np.testing.assert_allclose(state.hint_prior, expected, atol=1e-9)
 
 
 def test_meta_weights_use_the_hint_loss(source, batches):
@@ -291,12 +291,12 @@ def test_meta_weights_use_the_hint_loss(source, batches):
     state = learner.start(source)
     for batch in batches[:5]:
         before, state = state, learner.adapt(source, state, batch)
-        hint = rewritten_risk(source.risk, source.loss, state.W, state.hint_mix).value
+        hint = rewritten_risk(source.risk, source.loss, state.W, state.hint_prior).value
         np.testing.assert_allclose(state.scores, before.losses + hint, atol=1e-5)
 
 
 def test_hints_that_see_the_batch_adapt_faster(source, blobs):
-    """A jump of the class mix: the forward hint answers in the round itself, ATLAS one later."""
+    """A jump of the class prior: the forward hint answers in the round itself, ATLAS one later."""
     rng = np.random.default_rng(0)
     before = blobs.population.draw(np.zeros(200, dtype=int), rng)
     after = blobs.population.draw(np.full(200, 2), rng)

@@ -195,7 +195,7 @@ def test_a_hint_of_ones_own(source, batches, order):
     for batch in batches[:6]:
         state = learner.adapt(source, state, batch)
         memory = (memory + learner.batch_prior(source, batch)) / 2
-        np.testing.assert_allclose(state.hint_mix, np.maximum(memory, 0), atol=1e-12)
+        np.testing.assert_allclose(state.hint_prior, np.maximum(memory, 0), atol=1e-12)
     plain = AtlasAda(hint="none", order=order, horizon=50)
     other = plain.start(source)
     for batch in batches[:6]:

@@ -33,7 +33,7 @@ def test_against_equation_4(reference, source, hinge_source, batches, preset, lo
         mix = np.maximum(mix, 0) if preset == "paper" else mix
         W = in_ball(W - 0.15 * reference.value_and_gradient(loss, X, y, W, mix)[1], source.radius)
         state = learner.adapt(source, state, batch)
-        np.testing.assert_allclose(state.mix, mix, atol=1e-9)
+        np.testing.assert_allclose(state.estimate, mix, atol=1e-9)
         np.testing.assert_allclose(state.W[0], W, atol=2e-5 if loss == "softmax" else 2e-3)
     scores = batches[0].features @ W.T
     expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
@@ -93,7 +93,7 @@ def test_regret_of_the_linearised_losses(source, batches, seed, step):
             path, u = path + np.linalg.norm(new - u), new
         w = state.W[0].astype(np.float64)
         new_state = learner.adapt(source, state, batch)
-        g = rewritten_risk(source.risk, source.loss, state.W, new_state.mix).gradient[0]
+        g = rewritten_risk(source.risk, source.loss, state.W, new_state.estimate).gradient[0]
         g = g.astype(np.float64)
         paid += float((g * (w - u)).sum())
         squares += float((g**2).sum())
@@ -105,7 +105,7 @@ def test_regret_of_the_linearised_losses(source, batches, seed, step):
 
 @pytest.fixture(scope="module")
 def exact_world(blobs, fitted):
-    """The hold-out is the population: C and the class-wise risks are exact, as Lemma 1 assumes."""
+    """The held-out set is the population: C and the class-wise risks are exact, as Lemma 1 assumes."""
     source = build_source(fitted, blobs.X, blobs.y)
     return source, PoolPopulation(blobs.X, blobs.y, n_classes=3)
 

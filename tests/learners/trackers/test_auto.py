@@ -224,7 +224,7 @@ def test_few_rows_or_many_classes_leave_the_tracker(blobs, fitted):
 
 @pytest.mark.parametrize("sketch", ["blocks:50", "coreset:60"])
 def test_a_sketch_for_the_hold_out_leaves_the_tracker(poor, batches, sketch):
-    """Its rows no longer go with the probabilities of the hold-out."""
+    """Its rows no longer go with the probabilities of the held-out set."""
     small = poor.sketched(sketch)
     assert correction(small) is None
     state = Auto().adapt(small, Auto().start(small), batches[0])

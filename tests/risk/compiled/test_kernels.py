@@ -20,7 +20,7 @@ from priorshift.risk import (
 from priorshift.risk.compiled.maths import dot, exp32, log32
 from priorshift.risk.compiled.newton import helmert, implicit_step
 from priorshift.risk.compiled.problem import Implicit
-from priorshift.risk.compiled.steps import hard_mix
+from priorshift.risk.compiled.steps import hard_estimate
 from priorshift.risk.compiled.tridiagonal import accumulate, shifted_solve, tridiagonal
 
 needs_compiler = pytest.mark.skipif(
@@ -167,8 +167,8 @@ def test_the_same_bits_wherever_the_arrays_lie():
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 40), st.integers(2, 6), st.integers(0, 1000))
-def test_hard_mix_is_the_inverse_times_the_shares(n, K, seed):
+def test_hard_estimate_is_the_inverse_times_the_shares(n, K, seed):
     rng = np.random.default_rng(seed)
     proba, inverse = rng.dirichlet(np.ones(K), n), rng.normal(size=(K, K))
     shares = np.bincount(proba.argmax(axis=1), minlength=K) / n
-    np.testing.assert_allclose(hard_mix(proba, inverse), inverse @ shares, atol=1e-12)
+    np.testing.assert_allclose(hard_estimate(proba, inverse), inverse @ shares, atol=1e-12)

@@ -104,7 +104,7 @@ def _add_what(group: Any) -> None:
         "--calibration",
         type=one_name("calibration", CALIBRATIONS),
         metavar="NAME",
-        help=f"of f0, on the hold-out: {', '.join(CALIBRATIONS)} (default: each learner's own)",
+        help=f"of f0, on the held-out set: {', '.join(CALIBRATIONS)} (default: each learner's own)",
     )
     group.add_argument(
         "--loss", choices=("softmax", "hinge"), default="softmax", help="loss of linear learners"

@@ -201,7 +201,7 @@ def skyline(experiment: Experiment, results: Results) -> Part:
 
 
 def shifts(experiment: Experiment, results: Results) -> Part:
-    """The weight of the second class mix over time.
+    """The weight of the second class prior over time.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def shifts(experiment: Experiment, results: Results) -> Part:
     >>> [drawing.stem for drawing in shifts(plan("fig-shifts", quick=True, seeds=1), {}).drawings]
     ['fig-shifts']
     """
-    caption = "The weight of the second class mix over 200 rounds; Ber is one random course."
+    caption = "The weight of the second class prior over 200 rounds; Ber is one random course."
     alt = "Lin rises evenly, Squ jumps between 0 and 1, Sin swings, Ber switches at random."
     drawing = Drawing("fig-shifts", draw_shifts(paper_shifts()), caption, alt)
     return Part(experiment.name, experiment.title, (), {}, (drawing,))

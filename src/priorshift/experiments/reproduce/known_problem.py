@@ -271,7 +271,7 @@ def _best_curve(source: KnownSource) -> PchipInterpolator:
 
 
 def mixes(alphas: ArrayLike) -> FloatArray:
-    """The class mixes (n, 3) ``(1 - alpha) mu_1 + alpha mu_2``: from all classes alike to one.
+    """The class priors (n, 3) ``(1 - alpha) mu_1 + alpha mu_2``: from all classes alike to one.
 
     Examples
     --------

@@ -25,8 +25,8 @@ _TITLE = "The paper, run again"
 _LEAD = (
     "Adapting to Online Label Shift with Provable Guarantees (Bai, Zhang, Zhao, Sugiyama and Zhou, "
     "NeurIPS 2022), run again by priorshift: every table and figure on the data that can be had, "
-    "beside the printed numbers, with a clairvoyant that knows each round's class mix and with this"
-    " library's own learners."
+    "beside the printed numbers, with a clairvoyant that knows each round's class prior and with "
+    "this library's own learners."
 )
 
 

@@ -284,8 +284,8 @@ def _play(
             bases[i] = state.W
         before = state
         state = agent.adapt(source, state, batch.rows(slice(i * size, (i + 1) * size)))
-        if hasattr(state, "hint_mix"):
-            gaps += float(((before.hint_mix - state.mix) ** 2).sum())
+        if hasattr(state, "hint_prior"):
+            gaps += float(((before.hint_prior - state.estimate) ** 2).sum())
     return state, models, bases, gaps
 
 

@@ -57,7 +57,7 @@ def regret(experiment: Experiment, found: Mapping[RegretRun, Mapping[str, Any]])
         "model is an integral in two dimensions. The offline stage of these runs is that of the "
         "theorems (C and the class risks are known) unless a claim says otherwise. 'theory' has "
         "the theorems' constants, 'paper' those of the tables. The clairvoyant has the best model "
-        "of the ball for every round's class mix.",
+        "of the ball for every round's class prior.",
         *summary.notes,
     ]
     return Part(experiment.name, experiment.title, words, {}, drawings, summary.claims)

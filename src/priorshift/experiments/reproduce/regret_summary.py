@@ -303,7 +303,7 @@ def _clipping_note(series: list[Series]) -> list[str]:
     if clipped is None or raw is None:
         return []
     return [
-        f"atlas-paper clips the estimate of the class mix, which makes it biased: with three "
+        f"atlas-paper clips the estimate of the class prior, which makes it biased: with three "
         f"switches its regret has the exponent {clipped:.3f}, with the raw, unbiased estimate and "
         f"all else the same {raw:.3f}. A bias costs in proportion to T; the theorems assume none."
     ]
@@ -385,7 +385,7 @@ def _lemma2_claims(found: dict[str, Any] | None) -> list[Claim]:
     if found is None:
         return []
     claims = []
-    for kind, what in (("risk", "estimated risk"), ("prior", "estimated class mix")):
+    for kind, what in (("risk", "estimated risk"), ("prior", "estimated class prior")):
         fit, rows = found[kind]["fit"], found["rows"]
         if fit is not None:
             text = f"Lemma 2: the error of the {what} falls like 1/sqrt(|S_0|)"

@@ -15,7 +15,7 @@ from priorshift.experiments.reproduce.parts import Claim, Part, Results, by_seed
 from priorshift.experiments.reproduce.plan import Experiment, StreamRun
 
 _ORACLE = "oracle"
-_ORACLE_WORDS = "The oracle knows every round's class mix and the densities."
+_ORACLE_WORDS = "The oracle knows every round's class prior and the densities."
 
 
 def table_1(experiment: Experiment, results: Results) -> Part:
@@ -93,7 +93,7 @@ def benchmark(experiment: Experiment, results: Results) -> Part:
     caption = _caption(
         experiment,
         "FIX to ATLAS predict first, ATLAS-ADA (hint OKM) and AUTO adapt first. "
-        "AUTO is this library's; the oracle has f0 and every round's class mix. Features are not "
+        "AUTO is this library's; the oracle has f0 and every round's class prior. Features are not "
         "the paper's (see what differs), so errors differ and the order of the learners is what to "
         "compare.",
     )

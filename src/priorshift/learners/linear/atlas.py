@@ -57,7 +57,7 @@ class AtlasState(NamedTuple):
     t: int
     W: Float32Array
     losses: FloatArray
-    mix: FloatArray
+    estimate: FloatArray
     steps: FloatArray
 
 
@@ -128,10 +128,10 @@ class ATLAS(LinearSettings):
 
     def adapt(self, source: Source, state: AtlasState, batch: Batch) -> AtlasState:
         """One gradient step of every base learner, all in one pass over the held-out set."""
-        mix = self.batch_prior(source, batch)
+        estimate = self.batch_prior(source, batch)
         data = self.risk_data(source, state.t)
-        risks, W = gradient_step(data, source.loss, state.W, mix, state.steps, source.radius)
-        state = AtlasState(state.t + 1, W, state.losses + risks, mix, state.steps)
+        risks, W = gradient_step(data, source.loss, state.W, estimate, state.steps, source.radius)
+        state = AtlasState(state.t + 1, W, state.losses + risks, estimate, state.steps)
         return self._grow(source, state) if self.anytime and grows_at(state.t) else state
 
     def _grow(self, source: Source, state: AtlasState) -> AtlasState:

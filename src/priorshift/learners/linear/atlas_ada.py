@@ -55,8 +55,8 @@ class AtlasAdaState(NamedTuple):
     hint_loss: FloatArray
     rate: float
     gaps: float
-    mix: FloatArray
-    hint_mix: FloatArray
+    estimate: FloatArray
+    hint_prior: FloatArray
     hint: Any
     steps: FloatArray
 
@@ -154,8 +154,8 @@ class AtlasAda(LinearSettings):
             hint_loss=zeros,
             rate=self.rate(source, 1, number, 0.0),
             gaps=0.0,
-            mix=source.prior,
-            hint_mix=np.zeros(source.n_classes),
+            estimate=source.prior,
+            hint_prior=np.zeros(source.n_classes),
             hint=self.hint.start(source),
             steps=steps,
         )
@@ -164,11 +164,11 @@ class AtlasAda(LinearSettings):
         """Both steps of equation 6, in the order that the settings ask for."""
         if self.anytime and self.steps is None and grows_at(state.t):
             state = self._grow(source, state)
-        mix = self.batch_prior(source, batch)
-        hint = self.hint.update(source, state.hint, batch, mix)
-        state = state._replace(t=state.t + 1, mix=mix, hint=hint)
+        estimate = self.batch_prior(source, batch)
+        hint = self.hint.update(source, state.hint, batch, estimate)
+        state = state._replace(t=state.t + 1, estimate=estimate, hint=hint)
         if self.order == "adapt-first":
-            state, risk = self._follow_hint(source, state, self.hint.prior(hint), state.t, mix)
+            state, risk = self._follow_hint(source, state, self.hint.prior(hint), state.t, estimate)
             return self._descend(source, state, risk)
         state = self._descend(source, state, None)
         return self._follow_hint(source, state, self.hint.forecast(hint), state.t + 1, None)[0]
@@ -190,17 +190,17 @@ class AtlasAda(LinearSettings):
         self,
         source: Source,
         state: AtlasAdaState,
-        hint_mix: FloatArray,
+        hint_prior: FloatArray,
         t: int,
         also: FloatArray | None,
     ) -> tuple[AtlasAdaState, RiskValue | None]:
         """The implicit step, and the weights of Algorithm 5, line 4.
 
-        Also the risk under the mix ``also`` at the new models, where the solver has it anyway.
+        Also the risk under the estimate ``also`` at the new models, where the solver has it anyway.
         """
-        hint_mix = np.maximum(hint_mix, 0.0)  # H_t has to be convex
+        hint_prior = np.maximum(hint_prior, 0.0)  # H_t has to be convex
         risk = None
-        if hint_mix.any():
+        if hint_prior.any():
             data = self.risk_data(source, t)
             found = self.solver.solve(
                 data,
@@ -208,7 +208,7 @@ class AtlasAda(LinearSettings):
                 state.centre,
                 state.W,
                 state.steps,
-                hint_mix,
+                hint_prior,
                 source.radius,
                 also,
             )
@@ -217,7 +217,7 @@ class AtlasAda(LinearSettings):
             W, hint_loss = state.centre, np.zeros(len(state.steps))
         state = state._replace(
             W=W,
-            hint_mix=hint_mix,
+            hint_prior=hint_prior,
             hint_loss=hint_loss,
             scores=state.losses + hint_loss,
             rate=self.rate(source, t, len(state.steps), state.gaps),
@@ -230,7 +230,7 @@ class AtlasAda(LinearSettings):
         """The gradient step on this round's risk at the base models."""
         if risk is None:
             data = self.risk_data(source, state.t)
-            risk = rewritten_risk(data, source.loss, state.W, state.mix)
+            risk = rewritten_risk(data, source.loss, state.W, state.estimate)
         # Any reference point may be subtracted from risk and hint: the first base model serves.
         gap = risk.value - state.hint_loss
         return state._replace(
@@ -245,13 +245,13 @@ class AtlasAda(LinearSettings):
 
     def prior(self, source: Source, state: AtlasAdaState) -> FloatArray:
         """The hint's class prior where there is one, else the last batch's estimate."""
-        return project_simplex(state.hint_mix if state.hint_mix.any() else state.mix)
+        return project_simplex(state.hint_prior if state.hint_prior.any() else state.estimate)
 
     def hint_gap(self, before: AtlasAdaState, after: AtlasAdaState) -> float:
         """Squared distance of the hint of a round from the estimate of its class prior."""
         # A forecast was made before the batch, the paper's own hints after it.
-        hint = before.hint_mix if self.order == "predict-first" else after.hint_mix
-        return float(((hint - after.mix) ** 2).sum())
+        hint = before.hint_prior if self.order == "predict-first" else after.hint_prior
+        return float(((hint - after.estimate) ** 2).sum())
 
     def weights(self, source: Source, state: AtlasAdaState) -> FloatArray:
         """Meta weights p_t (N,) of the base learners."""

@@ -13,7 +13,7 @@ from priorshift.typing import Float32Array, FloatArray
 def positive_sigma(source: Source) -> float:
     """Sigma of the theorems, kept off zero so that step sizes exist.
 
-    A C without inverse is refused where it is inverted, by the estimate of the class mix.
+    A C without inverse is refused where it is inverted, by the estimate of the class prior.
 
     Examples
     --------

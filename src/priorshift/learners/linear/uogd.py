@@ -36,7 +36,7 @@ class UogdState(NamedTuple):
 
     t: int
     W: Float32Array
-    mix: FloatArray
+    estimate: FloatArray
     step: float
 
 
@@ -84,12 +84,12 @@ class UOGD(LinearSettings):
 
     def adapt(self, source: Source, state: UogdState, batch: Batch) -> UogdState:
         """One projected gradient step on the rewritten risk."""
-        mix = self.batch_prior(source, batch)
+        estimate = self.batch_prior(source, batch)
         data = self.risk_data(source, state.t)
         steps = np.array([state.step])
-        _, W = gradient_step(data, source.loss, state.W, mix, steps, source.radius)
+        _, W = gradient_step(data, source.loss, state.W, estimate, steps, source.radius)
         step = self.step_size(source, state.t + 2) if self.anytime else state.step
-        return UogdState(state.t + 1, W, mix, step)
+        return UogdState(state.t + 1, W, estimate, step)
 
     def model(self, source: Source, state: UogdState) -> Float32Array:
         """The linear model w_t (K, d) that predicts now."""

@@ -1,4 +1,4 @@
-"""Auto: trackers at the core, and a linear model where the hold-out shows that it pays."""
+"""Auto: trackers at the core, and a linear model where the held-out set shows that it pays."""
 
 from __future__ import annotations
 
@@ -49,22 +49,23 @@ class AutoState(NamedTuple):
 class Auto(Learner):
     r"""The default: nothing to choose, never far from the best of its members.
 
-    A ``Tracker`` follows the class mix :math:`\mu_t`. What it reads is f, corrected on the features
-    where that was measured to pay on the hold-out (see ``learners/trackers/correction.py``). Beside
-    the reweighted f there is a linear model that learns online for the present mix, by gradient
-    steps on the rewritten risk of a sketch of the hold-out. Both are measured every round by
+    A ``Tracker`` follows the class prior :math:`\mu_t`. What it reads is f, corrected on the
+    features where that was measured to pay on the held-out set (see
+    ``learners/trackers/correction.py``). Beside the reweighted f there is a linear model that
+    learns online for the present prior, by gradient steps on the rewritten risk of a sketch of the
+    held-out set. Both are measured every round by
 
     .. math:: \ell_t(q) = \sum_k \mu_{t,k} \frac{1}{n_k} \sum_{i : y_i = k} -\log q_k(x_i)
 
-    on hold-out rows that they were not trained on, and their class probabilities are mixed with
+    on held-out rows that they were not trained on, and their class probabilities are mixed with
     weights :math:`w \leftarrow w\, e^{-\ell_t}` that then lend a share. For any stream
 
     .. math:: \sum_t \ell_t(mixture) \le \min_q \sum_t \ell_t(q) + \ln\frac{1}{w_1(q)}
         + T \ln\frac{1}{1 - share},
 
     with :math:`w_1` 0.9 for the reweighted f and 0.1 for the linear model. With class probabilities
-    alone, a sketch in the place of the hold-out, more than 50 classes, or fewer than 6 rows of some
-    class there is the tracker only.
+    alone, a sketch in the place of the held-out set, more than 50 classes, or fewer than 6 rows of
+    some class there is the tracker only.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class Auto(Learner):
     share : float
         Trust that the members lend to each other every round.
     rows : int
-        Rows of the hold-out that are read each round.
+        Rows of the held-out set that are read each round.
 
     Examples
     --------
@@ -176,7 +177,7 @@ class Auto(Learner):
         return state.weights
 
     def effective_size(self, source: Source, state: AutoState) -> float:
-        """How many rows the present mix rests on."""
+        """How many rows the present prior rests on."""
         return _TRACKER.effective_size(source, state.tracker)
 
     def regimes_seen(self, source: Source, state: AutoState) -> RegimesSeen:

@@ -84,7 +84,7 @@ class Look(NamedTuple):
     """What components make of a batch.
 
     ``evidence`` (H,) is a lower bound of each log evidence, ``counts`` (H, K) the expected numbers
-    of rows of each class, ``centre`` (H, K) the mixes that those expectations were taken under.
+    of rows of each class, ``centre`` (H, K) the priors that those expectations were taken under.
     """
 
     evidence: FloatArray
@@ -241,20 +241,20 @@ class Latest(NamedTuple):
         return self._replace(mass=self.mass + self.pull @ change)
 
 
-def reweight_by(ratios: FloatArray, mix: FloatArray) -> FloatArray:
-    r"""Class probabilities :math:`p(k \mid x) \propto \mu_k r_k(x)` under one mix.
+def reweight_by(ratios: FloatArray, prior: FloatArray) -> FloatArray:
+    r"""Class probabilities :math:`p(k \mid x) \propto \mu_k r_k(x)` under one class prior.
 
     Examples
     --------
     >>> reweight_by(np.array([[1.0, 0.5]]), np.array([0.25, 0.75])).tolist()
     [[0.4, 0.6]]
     """
-    weighted = ratios * mix
+    weighted = ratios * prior
     return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 
 
-def row_nats(mixes: FloatArray, ratios: FloatArray) -> FloatArray:
-    r"""Mean log-likelihood (G,) of a batch's rows under forecasts (G, K) of its class mix.
+def row_nats(forecasts: FloatArray, ratios: FloatArray) -> FloatArray:
+    r"""Mean log-likelihood (G,) of a batch's rows under forecasts (G, K) of its class prior.
 
     That is minus the loss of predicting first. Its exponential, the geometric mean of the
     :math:`m^\top r_i`, is concave in m.
@@ -265,7 +265,7 @@ def row_nats(mixes: FloatArray, ratios: FloatArray) -> FloatArray:
     >>> np.exp(row_nats(np.array([[1.0, 0.0], [0.5, 0.5]]), ratios)).round(3).tolist()
     [0.707, 0.75]
     """
-    return np.asarray(np.log(mixes @ ratios.T).mean(axis=1))
+    return np.asarray(np.log(forecasts @ ratios.T).mean(axis=1))
 
 
 def bayes(prior: FloatArray, evidence: FloatArray) -> tuple[FloatArray, float]:
@@ -304,7 +304,7 @@ def fresh_ensemble(experts: int, classes: int) -> Ensemble:
 
 
 def smoothing_rows(classes: int) -> float:
-    """Rows that the long-run mix is worth by default: sqrt(K), from nine classes on K / 3.
+    """Rows that the long-run prior is worth by default: sqrt(K), from nine classes on K / 3.
 
     With few classes it matters little. With many, a batch has fewer rows than there are classes:
     with less than about a third of a row a class, a component follows the noise of its counts.
@@ -318,7 +318,7 @@ def smoothing_rows(classes: int) -> float:
 
 
 def smoothing_counts(source: Source, counts: FloatArray, smoothing: float | None) -> FloatArray:
-    """Counts (K,) that every component starts from: rows of the long-run mix.
+    """Counts (K,) that every component starts from: rows of the long-run prior.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-r"""A linear correction of f on the features, fitted on the hold-out and measured honestly.
+r"""A linear correction of f on the features, fitted on the held-out set and measured honestly.
 
 f may have been trained on few rows, or have a shape that its calibration cannot mend. With features
-at hand the hold-out can: the corrected class probabilities are
+at hand the held-out set can: the corrected class probabilities are
 
 .. math:: g_k(x) \propto f_k(x) \exp(\langle w_k, x \rangle),
 
@@ -50,7 +50,7 @@ _TINY = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """What the hold-out has to say beyond f.
+    """What the held-out set has to say beyond f.
 
     Attributes
     ----------
@@ -61,9 +61,9 @@ class Correction:
     gain, noise : float
         Nats of log-loss that it gains on rows it was not fitted on, and their standard error.
     logs : (n, K) array
-        Logarithms of the probabilities of the hold-out, corrected by maps fitted on other rows.
+        Logarithms of the probabilities of the held-out set, corrected by maps fitted on other rows.
     components : (n, m + 1) array
-        The hold-out's rows in the basis, with a last column of ones.
+        The held-out set's rows in the basis, with a last column of ones.
     labels : (n,) array
         Their classes, sorted.
 
@@ -105,7 +105,7 @@ class Correction:
 
     @cached_property
     def sketches(self) -> dict[int, Any]:
-        """Parts of the hold-out, by their number of rows, kept for as long as this."""
+        """Parts of the held-out set, by their number of rows, kept for as long as this."""
         return {}
 
     def __call__(self, proba: FloatArray, features: FloatArray) -> FloatArray:
@@ -154,9 +154,8 @@ def log_softmax(scores: FloatArray) -> FloatArray:
 def correction(source: Source) -> Correction | None:
     """Fit and measure the correction once for a source; None without features or enough rows.
 
-    Probabilities alone are no features: their calibration has
-    used them already. A sketch in the place of the hold-out has lost which features go with which
-    probabilities.
+    Probabilities alone are no features: their calibration has used them already. A sketch in the
+    place of the held-out set has lost which features go with which probabilities.
     """
     if "correction" not in source.derived:
         source.derived["correction"] = _found(source)
@@ -338,9 +337,11 @@ def _half(found: Correction, parts: list[IntArray]) -> Half:
 
 
 def judged_step(
-    sketch: tuple[Half, Half], models: FloatArray, mix: FloatArray, prior: FloatArray
+    sketch: tuple[Half, Half], models: FloatArray, now: FloatArray, prior: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Rewritten log-losses (2,) of the reweighted f and of the models, and the models a step on.
+
+    ``now`` (K,) is the present class prior, ``prior`` (K,) the source's.
 
     Model 0 learns from half 0 and is judged by half 1, model 1 the other way round.
 
@@ -353,13 +354,13 @@ def judged_step(
     >>> losses.round(4).tolist(), models[0].ravel().tolist()
     ([0.6931, 0.6931], [0.15, -0.15])
     """
-    move = np.log(np.maximum(mix, _TINY)) - np.log(prior)
+    move = np.log(np.maximum(now, _TINY)) - np.log(prior)
     flat = models.reshape(-1, models.shape[2])
     losses, after = np.zeros(2), np.empty_like(models)
     for own, half in enumerate(sketch):
         n = len(half.labels)
-        weights = mix[half.labels] * half.shares
-        scores = np.empty((3, n, len(mix)))
+        weights = now[half.labels] * half.shares
+        scores = np.empty((3, n, len(now)))
         np.add(half.logs, move, out=scores[0])
         tilts = (half.components @ flat.T).reshape(n, 2, -1)
         scores[1:] = scores[0] + tilts.transpose(1, 0, 2)

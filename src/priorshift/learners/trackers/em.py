@@ -1,4 +1,4 @@
-"""EM: an ensemble of forgetting experts that follow the class mix, weighed by Bayes' rule."""
+"""EM: an ensemble of forgetting experts that follow the class prior, weighed by Bayes' rule."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class EM(Learner):
     Expert j keeps counts that forget, :math:`D_j \leftarrow (1 - \lambda_j) D_j + c_j`, where
     :math:`c_j` are the expected numbers of rows of each class in the batch, found by EM. Its belief
     about the next batch is a Dirichlet with :math:`\alpha_j = (1 - \lambda_j) D_j + a_0 b`; b is
-    the long-run mix. Weights follow the evidence of every batch, :math:`w_j \leftarrow w_j
+    the long-run prior. Weights follow the evidence of every batch, :math:`w_j \leftarrow w_j
     p_j(S_t)`, and then lend a fixed share to all.
 
     There is no horizon and no step size. The loss of the mixture is at most that of the best expert
@@ -61,7 +61,7 @@ class EM(Learner):
     share : float
         Weight that the experts lend to each other every round.
     smoothing : float, optional
-        :math:`a_0`, rows that the long-run mix is worth in every expert's belief; by default
+        :math:`a_0`, rows that the long-run prior is worth in every expert's belief; by default
         :math:`\max(\sqrt K, K / 3)`.
 
     Examples

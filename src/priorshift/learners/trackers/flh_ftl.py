@@ -63,9 +63,9 @@ class FLHFTL(Moments):
         \frac{v_j e^{-\alpha |x_j - s_t|^2}}{\sum_i v_i e^{-\alpha |x_i - s_t|^2}}, \qquad
         v_t = \frac{1}{t+1}
 
-    and the class mix is :math:`\sum_j v_j x_j`. An expert born at round :math:`r 2^k`, r odd, lives
-    for :math:`4 \cdot 2^k + 1` rounds, so that O(log t) are alive and every stretch of rounds has
-    one that began in its first half.
+    and the class prior is :math:`\sum_j v_j x_j`. An expert born at round :math:`r 2^k`, r odd,
+    lives for :math:`4 \cdot 2^k + 1` rounds, so that O(log t) are alive and every stretch of rounds
+    has one that began in its first half.
 
     Parameters
     ----------

@@ -141,7 +141,7 @@ def estimate_change(settings: PriorSettings, source: Source, late: Late) -> Floa
 def counts_and_fit(
     source: Source, batch: Batch, centre: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Expected rows of each class (H, K) and the log-likelihood (H,) of a batch under given mixes.
+    """Expected rows of each class (H, K) and the log-likelihood (H,) of a batch under given priors.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def counts_and_fit(
 def counts_change(source: Source, late: Late, centre: FloatArray) -> FloatArray:
     r"""By how much (H, K) late labels move the counts of components.
 
-    A row that gets the label y counted as its responsibilities :math:`\rho_{hi}` under the mixes
+    A row that gets the label y counted as its responsibilities :math:`\rho_{hi}` under the priors
     ``centre`` (H, K) of its round: it is moved by the one-hot vector of y minus those.
 
     Examples

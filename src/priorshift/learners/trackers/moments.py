@@ -16,7 +16,7 @@ from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
 
 ESTIMATORS = ("bbse-soft", "bbse")
-# Rows of the source's prior, for each class, that are added to a mix before it predicts.
+# Rows of the source's prior, for each class, that are added to a prior before it predicts.
 _SMOOTHING = 0.5
 
 
@@ -41,12 +41,12 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True)
 class Moments(Learner):
-    r"""Base of learners whose class mix is a weighted mean of BBSE estimates.
+    r"""Base of learners whose class prior is a weighted mean of BBSE estimates.
 
     A batch's estimate is itself a mean over rows, :math:`s_t = \frac1n \sum_i e_i` with
-    :math:`e_i = C^{-1} f(x_i)`. So a row's own part can be taken out of the mix by which it is
+    :math:`e_i = C^{-1} f(x_i)`. So a row's own part can be taken out of the prior by which it is
     predicted: :math:`\mu_{-i} = \mu + g (s_t - e_i) / (n - 1)`, where g is the weight of the last
-    estimate in the mix. Negative entries are set to 0 and, the mix resting on about n / g rows,
+    estimate in the prior. Negative entries are set to 0 and, the prior resting on about n / g rows,
     K / 2 rows of the source's prior are added.
 
     Parameters
@@ -81,7 +81,7 @@ class Moments(Learner):
         return np.asarray(source.confusion_inverse.T[batch.labels])
 
     def batch_estimate(self, source: Source, batch: Batch) -> FloatArray:
-        """BBSE's estimate s_t (K,) of the batch's class mix; of labelled rows, their labels."""
+        """BBSE's estimate s_t (K,) of the batch's class prior; of labelled rows, their labels."""
         if batch.known is not None:
             estimator = BBSE(soft=self.estimator == "bbse-soft")
             return estimate_with_labels(estimator, source, batch)
@@ -126,11 +126,11 @@ class Moments(Learner):
         return reweight(batch.proba, counts / source.prior)
 
     def prior(self, source: Source, state: Any) -> FloatArray:
-        """The mix, on the simplex."""
+        """The prior, on the simplex."""
         return project_simplex(state.mean.prior)
 
     def effective_size(self, source: Source, state: Any) -> float:
-        """How many rows the present mix rests on, about."""
+        """How many rows the present prior rests on, about."""
         return float(state.mean.size)
 
 
@@ -147,7 +147,7 @@ def row_noise(rows: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def source_noise(learner: Moments, source: Source) -> FloatArray:
-    """Variance (K,) of one row's estimate, on the hold-out with the source's class mix.
+    """Variance (K,) of one row's estimate, on the held-out set with the source's class prior.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Regimes: a hidden Markov filter over class mixes that were seen before."""
+"""Regimes: a hidden Markov filter over class priors that were seen before."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _TINY = 1e-300
 class Book(NamedTuple):
     """Slots for S regimes; one whose ``first`` is -1 is empty.
 
-    ``counts`` (S, K) are Dirichlet counts of the mixes, ``belief`` (S,) which regime the last batch
-    was in, ``moves`` (S, S) expected transitions, ``rows`` (S,) rows seen in each regime, ``used``
-    (S,) rounds lately spent in it, ``first`` and ``last`` (S,) the rounds of its birth and of its
-    last turn as the most likely one, ``surprise`` how many nats the experts are ahead.
+    ``counts`` (S, K) are Dirichlet counts of the priors, ``belief`` (S,) which regime the last
+    batch was in, ``moves`` (S, S) expected transitions, ``rows`` (S,) rows seen in each regime,
+    ``used`` (S,) rounds lately spent in it, ``first`` and ``last`` (S,) the rounds of its birth and
+    of its last turn as the most likely one, ``surprise`` how many nats the experts are ahead.
     """
 
     counts: FloatArray
@@ -104,7 +104,7 @@ def transitions(book: Book) -> FloatArray:
 def learned(
     book: Book, belief: FloatArray, prior: FloatArray, step: FloatArray, counts: FloatArray, t: int
 ) -> Book:
-    """Count the batch of round t in: one step of online EM for mixes and transitions.
+    """Count the batch of round t in: one step of online EM for priors and transitions.
 
     ``belief`` (S,) is the filter's after the batch, ``prior`` (S,) before it, ``step`` (S, S) the
     transitions, ``counts`` (S, K) the batch as each regime explains it.
@@ -163,7 +163,7 @@ def left_in_book(book: Book, rows: FloatArray, t: int) -> FloatArray:
 
 
 def with_newborn(book: Book, counts: FloatArray, t: int) -> Book:
-    """Open a regime for a mix that none of the book explains; make room for it if need be.
+    """Open a regime for a prior that none of the book explains; make room for it if need be.
 
     The newborn starts with half of the belief.
 
@@ -218,7 +218,7 @@ def with_room(book: Book) -> Book:
 
 
 def closest(counts: FloatArray) -> tuple[int, int, float]:
-    """The pair of mixes that loses least when it becomes one, and the nats it loses.
+    """The pair of priors that loses least when it becomes one, and the nats it loses.
 
     Examples
     --------
@@ -293,11 +293,11 @@ class Observed(NamedTuple):
 class RegimesSeen(NamedTuple):
     """Regimes of a stream, oldest first.
 
-    ``mixes`` (R, K), ``weights`` (R,) how likely each is the present one, ``rows`` (R,) rows seen
+    ``priors`` (R, K), ``weights`` (R,) how likely each is the present one, ``rows`` (R,) rows seen
     in each, ``first`` and ``last`` (R,) the rounds of its birth and of its last turn.
     """
 
-    mixes: FloatArray
+    priors: FloatArray
     weights: FloatArray
     rows: FloatArray
     first: IntArray
@@ -306,15 +306,15 @@ class RegimesSeen(NamedTuple):
 
 @dataclass(frozen=True)
 class Regimes(Learner):
-    r"""Recurring regimes: a filter that recognises a class mix when it comes back.
+    r"""Recurring regimes: a filter that recognises a class prior when it comes back.
 
-    The class mix of a round is that of one of S regimes, which follow each other as a Markov chain.
-    The filter weighs them by the evidence of every batch,
+    The class prior of a round is that of one of S regimes, which follow each other as a Markov
+    chain. The filter weighs them by the evidence of every batch,
 
     .. math:: \pi_t(s') \propto p_{s'}(S_t) \sum_s \pi_{t-1}(s) P(s, s'),
 
-    and learns mixes and transitions by online EM. Forgetting experts (those of ``EM``) run along:
-    when they have been ahead of the regimes by ``patience`` nats, their mix becomes a new regime.
+    and learns priors and transitions by online EM. Forgetting experts (those of ``EM``) run along:
+    when they have been ahead of the regimes by ``patience`` nats, their prior becomes a new regime.
     With all slots taken, the two regimes that are most alike merge, or the one least used goes.
 
     Parameters
@@ -324,7 +324,7 @@ class Regimes(Learner):
     patience : float
         Nats of evidence that a new regime needs.
     learn : bool
-        False freezes mixes and transitions; the filter goes on.
+        False freezes priors and transitions; the filter goes on.
     rates, share, smoothing
         As in ``EM``.
 

@@ -32,7 +32,7 @@ class WindowHedge(Moments):
 
     Hedge weighs the lengths by the distance of their means :math:`x_w` from the next estimate,
     :math:`v_w \leftarrow v_w e^{-\alpha_t |x_w - s_t|^2}`, and every length lends a fixed share to
-    all. The mix is the weighted mean, with :math:`s_t` already in every window.
+    all. The prior is the weighted mean, with :math:`s_t` already in every window.
 
     Parameters
     ----------

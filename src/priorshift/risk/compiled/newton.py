@@ -10,7 +10,7 @@ then every system, whatever the step and the multiplier, is solved in linear tim
 each learner's own, so the shared Hessian decides how many steps are taken, never where they end.
 
 Risks are summed class by class. So the last evaluation also holds the risk under *any* other class
-mix, and the gradient step that follows the implicit one costs no further pass over the data.
+prior, and the gradient step that follows the implicit one costs no further pass over the data.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _STALE = 6
 
 @exact
 def implicit_step(samples: Any, rows: Any, problem: Any) -> Any:
-    """Solve for all base learners; also give risk and gradient under ``problem.mix`` there.
+    """Solve for all base learners; also give risk and gradient under ``problem.prior`` there.
 
     ``samples`` are ``Samples``, ``problem`` is ``Implicit``; second derivatives are measured on
     ``rows``: features, shares and offsets of a part of the samples.
 
-    Returns W (N, K, d), H (N,), the risk (N,) and its gradient (N, K, d) under ``mix``, the
+    Returns W (N, K, d), H (N,), the risk (N,) and its gradient (N, K, d) under ``prior``, the
     residuals (N,) and the number of gradient evaluations.
     """
     X, shares, offsets, means, largest_norm = samples
     part, part_shares, part_offsets = rows
-    hint, mix, centre, start, steps, radius, tolerance, max_steps = problem
+    hint, prior, centre, start, steps, radius, tolerance, max_steps = problem
     n_learners, n_classes, width = centre.shape
     others = n_classes - 1
     Q = helmert(n_classes)
@@ -57,7 +57,7 @@ def implicit_step(samples: Any, rows: Any, problem: Any) -> Any:
         _into_ball(theta[i], mean[i], n_classes, radius)
     wanted = np.zeros(n_classes, np.bool_)
     for k in range(n_classes):
-        wanted[k] = hint[k] != 0.0 or mix[k] != 0.0
+        wanted[k] = hint[k] != 0.0 or prior[k] != 0.0
 
     value, gradient = np.zeros(n_learners), np.zeros((n_learners, others, width))
     residual, idle = np.full(n_learners, np.inf), np.zeros(n_learners, np.int64)
@@ -126,7 +126,7 @@ def implicit_step(samples: Any, rows: Any, problem: Any) -> Any:
         n_trying = n_active
 
     W = _join(best_theta, best_mean, Q)
-    risk, risk_gradient = _under(mix, means, B, best_theta, best_sums, best_moments, n_classes)
+    risk, risk_gradient = _under(prior, means, B, best_theta, best_sums, best_moments, n_classes)
     return W, best_risk, risk, risk_gradient, best, evaluations
 
 
@@ -490,9 +490,9 @@ def _minimise_in_ball(
 
 @exact
 def _under(
-    mix: Any, means: Any, B: Any, theta: Any, potential: Any, moments: Any, n_classes: int
+    prior: Any, means: Any, B: Any, theta: Any, potential: Any, moments: Any, n_classes: int
 ) -> Any:
-    """Risk (N,) and gradient (N, K, d) under another class mix, from the class-wise sums."""
+    """Risk (N,) and gradient (N, K, d) under another class prior, from the class-wise sums."""
     n_learners, others, width = theta.shape
     D = np.empty((others * n_learners, width), np.float32)
     _fill(D, B, theta, np.arange(n_learners), n_learners)
@@ -500,16 +500,16 @@ def _under(
     gradient = np.zeros((n_learners, n_classes, width), np.float32)
     for i in range(n_learners):
         for k in range(n_classes):
-            if mix[k] != 0.0:
-                value[i] += mix[k] * potential[i, k]
+            if prior[k] != 0.0:
+                value[i] += prior[k] * potential[i, k]
         for j in range(width):
             rest = 0.0
             for c in range(others):
-                total = -mix[c + 1] * means[c + 1, j]
+                total = -prior[c + 1] * means[c + 1, j]
                 value[i] += total * D[c * n_learners + i, j]
                 for k in range(n_classes):
-                    if mix[k] != 0.0:
-                        total += mix[k] * moments[i, k, c, j]
+                    if prior[k] != 0.0:
+                        total += prior[k] * moments[i, k, c, j]
                 gradient[i, c + 1, j] = total
                 rest -= total
             gradient[i, 0, j] = rest

@@ -10,7 +10,7 @@ Step sizes form a ladder, and from one round to the next neighbours on it move a
 learner starts from its last solution plus the move that those before it let expect, which saves a
 third of the passes and more of the products.
 
-At the solution the probabilities also give the risk under another class mix, so the gradient step
+At the solution the probabilities also give the risk under another class prior, so the gradient step
 that follows needs no pass of its own.
 """
 
@@ -38,15 +38,15 @@ _ON_SPHERE, _NEAR_SPHERE = 1e-9, 1e-6
 
 @exact
 def implicit_step_cg(samples: Any, problem: Any) -> Any:
-    """Solve for all base learners; also give risk and gradient under ``problem.mix`` there.
+    """Solve for all base learners; also give risk and gradient under ``problem.prior`` there.
 
     ``samples`` are ``Samples``, ``problem`` is ``Implicit``.
 
-    Returns W (N, K, d), H (N,), the risk (N,) and its gradient (N, K, d) under ``mix``, the
+    Returns W (N, K, d), H (N,), the risk (N,) and its gradient (N, K, d) under ``prior``, the
     residuals (N,), and how many gradient evaluations and products with the Hessian it took.
     """
     X, shares, offsets, means, largest_norm = samples
-    hint, mix, centre, start, steps, radius, tolerance, max_steps = problem
+    hint, prior, centre, start, steps, radius, tolerance, max_steps = problem
     n_learners, n_classes, width = centre.shape
     size, n = n_classes * width, X.shape[1]
     W = np.empty((n_learners, n_classes, width), np.float32)
@@ -56,9 +56,9 @@ def implicit_step_cg(samples: Any, problem: Any) -> Any:
     P, L = np.empty((n_classes - 1, n), np.float32), np.empty(n, np.float32)
     runs, weights = row_weights(offsets, shares, hint, n)
     pull = _pull(hint, means)
-    other_runs, other_weights = row_weights(offsets, shares, mix, n)
-    other_pull = _pull(mix, means)
-    missing = _missing(offsets, hint, mix)
+    other_runs, other_weights = row_weights(offsets, shares, prior, n)
+    other_pull = _pull(prior, means)
+    missing = _missing(offsets, hint, prior)
     w, aim, slope = np.empty(size), np.empty(size), np.empty(size)
     # How far the last three base learners went from their starts, and the last was expected to.
     moves, expected = np.zeros((3, size)), np.zeros(size)
@@ -176,7 +176,7 @@ def _copy(old: Any, new: Any) -> None:
 
 
 @exact
-def row_weights(offsets: Any, shares: Any, mix: Any, n: int) -> Any:
+def row_weights(offsets: Any, shares: Any, prior: Any, n: int) -> Any:
     """Column ranges (r, 2) of neighbouring classes with a weight, and the weights (n,) of all rows.
 
     Examples
@@ -186,13 +186,13 @@ def row_weights(offsets: Any, shares: Any, mix: Any, n: int) -> Any:
     >>> runs.tolist(), weights.tolist()
     ([[2, 4]], [0.0, 0.0, 0.5, 0.5])
     """
-    n_classes = len(mix)
+    n_classes = len(prior)
     weights = np.zeros(n, np.float32)
     runs = np.empty((n_classes, 2), np.int64)
     number = 0
     for k in range(n_classes):
-        if mix[k] != 0.0:
-            weight = _f(mix[k])
+        if prior[k] != 0.0:
+            weight = _f(prior[k])
             for s in range(offsets[k], offsets[k + 1]):
                 weights[s] = weight * shares[s]
             if number > 0 and runs[number - 1, 1] == offsets[k]:
@@ -204,24 +204,24 @@ def row_weights(offsets: Any, shares: Any, mix: Any, n: int) -> Any:
 
 
 @exact
-def _missing(offsets: Any, hint: Any, mix: Any) -> Any:
-    """Column ranges (r, 2) of the classes that ``mix`` needs and ``hint`` does not read."""
-    runs = np.empty((len(mix), 2), np.int64)
+def _missing(offsets: Any, hint: Any, prior: Any) -> Any:
+    """Column ranges (r, 2) of the classes that ``prior`` needs and ``hint`` does not read."""
+    runs = np.empty((len(prior), 2), np.int64)
     number = 0
-    for k in range(len(mix)):
-        if mix[k] != 0.0 and hint[k] == 0.0:
+    for k in range(len(prior)):
+        if prior[k] != 0.0 and hint[k] == 0.0:
             runs[number, 0], runs[number, 1] = offsets[k], offsets[k + 1]
             number += 1
     return runs[:number].copy()
 
 
 @exact
-def _pull(mix: Any, means: Any) -> Any:
+def _pull(prior: Any, means: Any) -> Any:
     """The linear part of the risk: weighted class means (K, d)."""
     pull = np.empty(means.shape)
     for k in range(means.shape[0]):
         for j in range(means.shape[1]):
-            pull[k, j] = mix[k] * means[k, j]
+            pull[k, j] = prior[k] * means[k, j]
     return pull
 
 
@@ -264,7 +264,7 @@ def _other_risk(
     X: Any, missing: Any, runs: Any, weights: Any, largest_norm: float, pull: Any, w: Any, P: Any,
     L: Any, g: Any,
 ) -> float:  # fmt: skip
-    """Risk and gradient under another mix, where ``_risk`` has read all but the ``missing``."""
+    """Risk and gradient under another prior, where ``_risk`` has read all but the ``missing``."""
     D = np.empty((P.shape[0], X.shape[0]), np.float32)
     safe = _differences(w, D) * largest_norm < 60.0
     _probabilities(X, missing, D, safe, P, L)

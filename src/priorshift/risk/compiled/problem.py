@@ -29,16 +29,16 @@ class Implicit(NamedTuple):
     """An implicit update of N base learners, and when to stop.
 
     ``hint`` (K,) weighs the classes in H; risk and gradient at the solution are wanted under
-    ``mix`` (K,) as well. ``centre`` and ``start`` are (N, K, d), ``steps`` (N,).
+    ``prior`` (K,) as well. ``centre`` and ``start`` are (N, K, d), ``steps`` (N,).
 
     Examples
     --------
     >>> Implicit._fields[:2]
-    ('hint', 'mix')
+    ('hint', 'prior')
     """
 
     hint: FloatArray
-    mix: FloatArray
+    prior: FloatArray
     centre: Float32Array
     start: Float32Array
     steps: FloatArray

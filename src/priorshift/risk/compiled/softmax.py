@@ -1,4 +1,4 @@
-"""One pass of the softmax risk over the offline set, compiled: logits, weights, moments by blocks.
+"""One pass of the softmax risk over the held-out set, compiled: logits, weights, moments by blocks.
 
 All base learners share a block of samples that stays in the first-level cache. As in the NumPy
 kernel the products run over K - 1 classes: ``D`` (R, d) holds the rows of W minus those of class

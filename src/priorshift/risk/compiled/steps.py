@@ -30,7 +30,7 @@ def differences(W: Any, D: Any) -> float:
 
 
 @exact
-def softmax_risk(samples: Any, W: Any, mix: Any) -> Any:
+def softmax_risk(samples: Any, W: Any, prior: Any) -> Any:
     """Value (N,) and gradient (N, K, d) of the rewritten softmax risk (equation 3).
 
     ``samples`` are ``Samples``; classes without weight are not read.
@@ -45,12 +45,12 @@ def softmax_risk(samples: Any, W: Any, mix: Any) -> Any:
     weights = np.empty(offsets[n_classes], np.float32)
     first = 0
     while first < n_classes:
-        if mix[first] == 0.0:
+        if prior[first] == 0.0:
             first += 1
             continue
         last = first
-        while last < n_classes and mix[last] != 0.0:
-            weight = _f(mix[last])
+        while last < n_classes and prior[last] != 0.0:
+            weight = _f(prior[last])
             for s in range(offsets[last], offsets[last + 1]):
                 weights[s] = weight * shares[s]
             last += 1
@@ -58,28 +58,28 @@ def softmax_risk(samples: Any, W: Any, mix: Any) -> Any:
         softmax_pass(X, weights[a:b], a, b, D, n_learners, safe, value, moments)
         first = last
     gradient = np.empty((n_learners, n_classes, width), np.float32)
-    _assemble(moments, means, mix, W, gradient, value)
+    _assemble(moments, means, prior, W, gradient, value)
     return value, gradient
 
 
 @exact
-def _assemble(moments: Any, means: Any, mix: Any, W: Any, gradient: Any, value: Any) -> None:
+def _assemble(moments: Any, means: Any, prior: Any, W: Any, gradient: Any, value: Any) -> None:
     """Add the linear part, and the class left out: its gradient is the total less the others'."""
     n_learners, n_classes, width = W.shape
     for j in range(width):
         total = 0.0
         for k in range(n_classes):
-            total += mix[k] * means[k, j]
+            total += prior[k] * means[k, j]
         for i in range(n_learners):
             rest = total
             value[i] += W[i, 0, j] * total
             for k in range(1, n_classes):
                 moment = moments[(k - 1) * n_learners + i, j]
-                pull = mix[k] * means[k, j]
+                pull = prior[k] * means[k, j]
                 rest -= moment
                 value[i] -= W[i, k, j] * pull
                 gradient[i, k, j] = moment - pull
-            pull = mix[0] * means[0, j]
+            pull = prior[0] * means[0, j]
             value[i] -= W[i, 0, j] * pull
             gradient[i, 0, j] = rest - pull
 
@@ -107,9 +107,9 @@ def descend(W: Any, gradient: Any, steps: Any, radius: float) -> Any:
 
 
 @exact
-def risk_step(samples: Any, W: Any, mix: Any, steps: Any, radius: float) -> Any:
+def risk_step(samples: Any, W: Any, prior: Any, steps: Any, radius: float) -> Any:
     """Risks (N,) of the models, and the models after a projected gradient step on them."""
-    value, gradient = softmax_risk(samples, W, mix)
+    value, gradient = softmax_risk(samples, W, prior)
     return value, descend(W, gradient, steps, radius)
 
 
@@ -162,17 +162,17 @@ def mean_proba(scores: Any, rate: float, W: Any, features: Any) -> Any:
 
 
 @exact
-def hard_mix(proba: Any, inverse: Any) -> Any:
+def hard_estimate(proba: Any, inverse: Any) -> Any:
     """BBSE's estimate (K,) from f0's probabilities (n, K) and the inverse of its confusion matrix.
 
     Examples
     --------
     >>> proba = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.6, 0.4]])
-    >>> hard_mix(proba, np.eye(2)).tolist()
+    >>> hard_estimate(proba, np.eye(2)).tolist()
     [0.75, 0.25]
     """
     n, n_classes = proba.shape
-    counts, mix = np.zeros(n_classes), np.zeros(n_classes)
+    counts, prior = np.zeros(n_classes), np.zeros(n_classes)
     for s in range(n):
         best = 0
         for k in range(1, n_classes):
@@ -183,5 +183,5 @@ def hard_mix(proba: Any, inverse: Any) -> Any:
         counts[k] /= n
     for k in range(n_classes):
         for c in range(n_classes):
-            mix[k] += inverse[k, c] * counts[c]
-    return mix
+            prior[k] += inverse[k, c] * counts[c]
+    return prior

@@ -13,7 +13,7 @@ from priorshift.risk.compiled.newton_cg import implicit_step_cg
 from priorshift.risk.compiled.problem import Implicit, Samples
 from priorshift.risk.compiled.softmax import weigh_all
 from priorshift.risk.compiled.steps import (
-    hard_mix,
+    hard_estimate,
     linear_proba,
     mean_proba,
     risk_step,
@@ -58,7 +58,7 @@ def warm_up(say: Callable[[], None], implicit: bool = False) -> None:
         weigh_all(np.zeros((1, 2), np.float32), shares, True, np.zeros(1))
         mean_proba(one, 1.0, W, proba)
         linear_proba(W[0], proba)
-        hard_mix(proba, np.eye(2))
+        hard_estimate(proba, np.eye(2))
         if implicit:
             problem = Implicit(half, half, W, W, one, 1.0, 1e-4, 10)
             implicit_step(samples, (X, shares, offsets), problem)

@@ -2,9 +2,10 @@ r"""What a coreset has to get right: losses and gradients of the models that a l
 
 The *bank* of a row x of class k holds, for every reference model w, its loss and the gradient
 :math:`(\nabla\phi_k(w x) - e_k) x^\top` of that loss. Reference models are risk minimisers for
-class mixes all over the simplex, each also shrunk towards zero, since learners live in a ball whose
-radius may be small, and pass between such models. Wide data have too many gradient entries; then
-random products :math:`(u^\top g)(v^\top x)` stand in for them: they keep inner products on average.
+class priors all over the simplex, each also shrunk towards zero, since learners live in a ball
+whose radius may be small, and pass between such models. Wide data have too many gradient entries;
+then random products :math:`(u^\top g)(v^\top x)` stand in for them: they keep inner products on
+average.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ _SMALLEST_BALL = 1e-3
 
 
 def reference_mixes(n_classes: int, number: int, rng: np.random.Generator) -> FloatArray:
-    """The uniform mix, mixes with nearly all on one class, and random ones, (number, K).
+    """The uniform prior, priors with nearly all on one class, and random ones, (number, K).
 
     Examples
     --------
-    >>> mixes = reference_mixes(3, 8, np.random.default_rng(0))
-    >>> mixes.shape, bool(np.allclose(mixes.sum(axis=1), 1.0))
+    >>> priors = reference_mixes(3, 8, np.random.default_rng(0))
+    >>> priors.shape, bool(np.allclose(priors.sum(axis=1), 1.0))
     ((8, 3), True)
     """
     uniform = np.full((1, n_classes), 1.0 / n_classes)
@@ -45,9 +46,9 @@ def reference_mixes(n_classes: int, number: int, rng: np.random.Generator) -> Fl
 
 
 def reference_models(data: RiskData, number: int, rng: np.random.Generator) -> Float32Array:
-    """Zero, mildly regularised softmax risk minimisers for reference mixes, and shrunk copies.
+    """Zero, mildly regularised softmax risk minimisers for reference priors, and shrunk copies.
 
-    The ball is as large as the uniform mix's minimiser needs: that of a single class has no end.
+    The ball is as large as the uniform prior's minimiser needs: that of a single class has no end.
 
     Examples
     --------
@@ -62,9 +63,9 @@ def reference_models(data: RiskData, number: int, rng: np.random.Generator) -> F
     step = np.array([float(part.XT.shape[1])])
     models: list[Float32Array] = []
     radius = 1e6
-    for mix in reference_mixes(data.n_classes, number, rng):
+    for prior in reference_mixes(data.n_classes, number, rng):
         start = models[0] if models else zero
-        found = solver.solve(part, Softmax(), zero, start, step, mix, radius)
+        found = solver.solve(part, Softmax(), zero, start, step, prior, radius)
         if not models:
             radius = max(float(norms(found.W)[0]), _SMALLEST_BALL)
         models.append(found.W)

@@ -67,7 +67,7 @@ def check_seed(seed: int, what: str) -> None:
 
 
 def shares(counts: IntArray, size: int) -> IntArray:
-    """Rows that each class gives: equal shares, since any class may become the whole mix.
+    """Rows that each class gives: equal shares, since any class may become the whole prior.
 
     A class with fewer rows gives all of them, and the others share what is left. No class gives
     nothing, so that more classes than ``size`` make a larger sketch.

@@ -69,13 +69,13 @@ class Blocks:
         *,
         loss: Loss | None = None,
         W: Float32Array | None = None,
-        mixes: FloatArray | None = None,
+        priors: FloatArray | None = None,
         seed: int = 0,
     ) -> Self:
         """Blocks whose risk and gradient have about the relative error asked for, or less.
 
         The size follows from the variances of losses and gradients within each class, at the
-        models ``W`` (N, K, d) and the class mixes (M, K); by default reference models and mixes.
+        models ``W`` (N, K, d) and the class priors (M, K); by default reference models and priors.
         See ``sketch_error`` for what the errors are relative to.
 
         Examples
@@ -87,7 +87,7 @@ class Blocks:
         >>> 2 < sizes[1] / sizes[0] < 4.5
         True
         """
-        return cls(block_size(data, error, loss or Softmax(), W, mixes, seed), seed)
+        return cls(block_size(data, error, loss or Softmax(), W, priors, seed), seed)
 
     def number(self, data: RiskData) -> int:
         """How many blocks the set falls into."""

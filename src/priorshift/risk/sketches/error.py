@@ -61,7 +61,7 @@ class SketchError(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """Class-wise risks (N, K) and gradients (N, K, K d): every mix follows from them."""
+    """Class-wise risks (N, K) and gradients (N, K, K d): every prior follows from them."""
 
     risks: FloatArray
     gradients: FloatArray
@@ -79,12 +79,12 @@ def sketch_error(
     sketch: Sketch,
     loss: Loss,
     W: Float32Array | None = None,
-    mixes: FloatArray | None = None,
+    priors: FloatArray | None = None,
 ) -> SketchError:
-    """Errors of a sketch's risk and gradient at models ``W`` (N, K, d) and class mixes (M, K).
+    """Errors of a sketch's risk and gradient at models ``W`` (N, K, d) and class priors (M, K).
 
-    Without ``W`` or ``mixes``: risk minimisers for class mixes all over the simplex, and shrunk
-    copies of them; the uniform mix, single classes and random mixes. Sketches that change from
+    Without ``W`` or ``priors``: risk minimisers for class priors all over the simplex, and shrunk
+    copies of them; the uniform prior, single classes and random priors. Sketches that change from
     round to round are measured over their first 32 rounds.
 
     Examples
@@ -97,16 +97,16 @@ def sketch_error(
     >>> found.rows, found.bytes, found.risk < 0.01
     (200, 2400, True)
     """
-    W, mixes = _judges(data, W, mixes, 0)
+    W, priors = _judges(data, W, priors, 0)
     full = _parts(data, loss, W)
-    risk_scale = np.abs(mixes) @ full.risks.T
-    gradient_scale = np.abs(mixes) @ np.linalg.norm(full.gradients, axis=2).T
+    risk_scale = np.abs(priors) @ full.risks.T
+    gradient_scale = np.abs(priors) @ np.linalg.norm(full.gradients, axis=2).T
     rounds = 1 if sketch.fixed else min(_MOST_ROUNDS, max(1, data.XT.shape[1] // sketch.size))
     risks, gradients = [], []
     for t in range(rounds):
         small = _parts(sketch.at(data, t), loss, W)
-        off = np.einsum("mk,nkg->mng", mixes, small.gradients - full.gradients)
-        risks.append(np.abs(mixes @ (small.risks - full.risks).T) / _typical(risk_scale))
+        off = np.einsum("mk,nkg->mng", priors, small.gradients - full.gradients)
+        risks.append(np.abs(priors @ (small.risks - full.risks).T) / _typical(risk_scale))
         gradients.append(np.linalg.norm(off, axis=2) / _typical(gradient_scale))
     shown = sketch.at(data, 0)
     kept = shown if sketch.fixed else data
@@ -125,21 +125,23 @@ def _typical(values: FloatArray) -> float:
 
 
 def _judges(
-    data: RiskData, W: Float32Array | None, mixes: FloatArray | None, seed: int
+    data: RiskData, W: Float32Array | None, priors: FloatArray | None, seed: int
 ) -> tuple[Float32Array, FloatArray]:
     rng = np.random.default_rng([seed, _OTHER_SEED])
     if W is None:
         W = reference_models(data, _JUDGES, rng)[1:]
-    if mixes is None:
-        mixes = reference_mixes(data.n_classes, 2 * data.n_classes + 4, rng)
+    if priors is None:
+        priors = reference_mixes(data.n_classes, 2 * data.n_classes + 4, rng)
     shape = (data.n_classes, data.XT.shape[0])
     if np.ndim(W) != 3 or np.shape(W)[1:] != shape:
         raise InputError(
             f"W has shape {np.shape(W)}: models stacked as (N, {shape[0]}, {shape[1]})"
         )
-    if np.ndim(mixes) != 2 or np.shape(mixes)[1] != shape[0]:
-        raise InputError(f"mixes has shape {np.shape(mixes)}: class mixes as rows, (M, {shape[0]})")
-    return np.asarray(W, np.float32), np.asarray(mixes, np.float64)
+    if np.ndim(priors) != 2 or np.shape(priors)[1] != shape[0]:
+        raise InputError(
+            f"priors has shape {np.shape(priors)}: class priors as rows, (M, {shape[0]})"
+        )
+    return np.asarray(W, np.float32), np.asarray(priors, np.float64)
 
 
 def _check_error(error: float) -> None:
@@ -153,7 +155,7 @@ def smallest_size(
     error: float,
     loss: Loss,
     W: Float32Array | None,
-    mixes: FloatArray | None,
+    priors: FloatArray | None,
     seed: int,
 ) -> S:
     """Double the size of ``build(size)`` until both errors are at most ``error``.
@@ -166,12 +168,12 @@ def smallest_size(
     priorshift.errors.InputError: error is 2.0: give the relative error wanted, between 0 and 1
     """
     _check_error(error)
-    W, mixes = _judges(data, W, mixes, seed)
+    W, priors = _judges(data, W, priors, seed)
     rows = int(data.XT.shape[1])
     size = max(64, 8 * data.n_classes)
     while size < rows:
         sketch = build(size)
-        found = sketch_error(data, sketch, loss, W, mixes)
+        found = sketch_error(data, sketch, loss, W, priors)
         data.sketches.pop(sketch, None)  # it may not be wanted
         if max(found.risk, found.gradient) <= error:
             return sketch
@@ -184,7 +186,7 @@ def block_size(
     error: float,
     loss: Loss,
     W: Float32Array | None,
-    mixes: FloatArray | None,
+    priors: FloatArray | None,
     seed: int,
 ) -> int:
     r"""Rows that a random stratified block needs for a relative error.
@@ -202,13 +204,13 @@ def block_size(
     True
     """
     _check_error(error)
-    W, mixes = _judges(data, W, mixes, seed)
+    W, priors = _judges(data, W, priors, seed)
     full = _parts(data, loss, W)
     losses, gradients = _variances(data, loss, W, np.random.default_rng(seed))
-    weights = mixes**2 / data.counts
+    weights = priors**2 / data.counts
     lengths = np.linalg.norm(full.gradients, axis=2)
     noise = max(
-        float(np.mean(weights @ variance.T)) / _typical(np.abs(mixes) @ scale.T) ** 2
+        float(np.mean(weights @ variance.T)) / _typical(np.abs(priors) @ scale.T) ** 2
         for variance, scale in ((losses, full.risks), (gradients, lengths))
     )
     rows = int(data.XT.shape[1])

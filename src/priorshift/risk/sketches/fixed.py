@@ -64,7 +64,7 @@ class FixedSketch:
         *,
         loss: Loss | None = None,
         W: Float32Array | None = None,
-        mixes: FloatArray | None = None,
+        priors: FloatArray | None = None,
         seed: int = 0,
     ) -> Self:
         """The smallest set, in doublings, with at most the relative error asked for.
@@ -81,7 +81,7 @@ class FixedSketch:
         True
         """
         judged = loss_by_name("softmax" if loss is None else loss.name)
-        return smallest_size(cls._for(judged, seed), data, error, judged, W, mixes, seed)
+        return smallest_size(cls._for(judged, seed), data, error, judged, W, priors, seed)
 
     @classmethod
     def _for(cls, loss: Loss, seed: int) -> Callable[[int], Self]:
