@@ -392,7 +392,8 @@ def _check_classes(fitted: Any | None, labels: AnyArray) -> AnyArray:
         if strange:
             raise SourceError(
                 f"y0 has class {strange[0]!r}, which the model does not know; it knows "
-                f"{known[:5].tolist()} ({len(known)} in all): label the held-out set as the model was"
+                f"{known[:5].tolist()} ({len(known)} in all): label the held-out "
+                "set as the model was"
             )
         missing = np.setdiff1d(known, classes)
         if len(missing):

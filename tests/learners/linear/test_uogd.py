@@ -105,7 +105,7 @@ def test_regret_of_the_linearised_losses(source, batches, seed, step):
 
 @pytest.fixture(scope="module")
 def exact_world(blobs, fitted):
-    """The held-out set is the population: C and the class-wise risks are exact, as Lemma 1 assumes."""
+    """The held-out set is the population: C and class-wise risks are exact, as Lemma 1 assumes."""
     source = build_source(fitted, blobs.X, blobs.y)
     return source, PoolPopulation(blobs.X, blobs.y, n_classes=3)
 
