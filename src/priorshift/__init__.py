@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from priorshift.simulation.evaluate import Result, evaluate
     from priorshift.source import Batch, Source, build_source
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ATLAS",
