@@ -101,4 +101,5 @@ assert main([*words.split(), "--learner", "uniform,fth", "--calibration", "softe
 assert main([*words.split(), "--learner", "atlas-ada", "--hint", "half"]) == 0
 print(priorshift.__file__)
 """
-    assert run(root, "-c", code).strip() == str(root / "src" / "priorshift" / "__init__.py")
+    found = run(root, "-c", code).splitlines()[-1]
+    assert found == str(root / "src" / "priorshift" / "__init__.py")

@@ -22,6 +22,7 @@ LAYERS = [
     {"source"},
     {"priors"},
     {"learners", "monitoring"},
+    {"stream"},
     {"saving", "simulation"},
     {"datasets"},
     {"classifier"},

@@ -487,7 +487,7 @@ def test_an_error_in_the_users_own_learner_is_not_the_files(source: Source, path
         (np.zeros(2), np.zeros(2, np.float32), "array of float32 .* array of float64"),
         (0.0, "much", "state.total is a str: a state is made of"),
         ("much", "much", "state.total is a str: a state is made of"),
-        (None, {1: 2}, "state.total is a dict: a state is made of"),
+        (None, {1: 2}, "not made like a fresh one: a state is made of"),
         (0.0, np.array([None, 1]), "an array of object .* starts with a number"),
     ],
 )

@@ -114,7 +114,7 @@ def make_learner(run: StreamRun, prepared: Prepared | None = None) -> Learner:
     >>> data = Data("synthetic", "synthetic")
     >>> run = StreamRun(data, "atlas-ada", "adapt-first", 100, 30, 0, shift="squ", hint="fwd")
     >>> make_learner(run).hint
-    'fwd'
+    Forward()
     """
     settings: dict[str, Any] = {
         "preset": run.preset,
