@@ -29,6 +29,16 @@ def test_links_lead_somewhere_and_nothing_is_left_to_fill_in(page: Path) -> None
             assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    recipes = set(re.findall(r"^`(\S+\.py)`:$", text, re.MULTILINE))  # files that are to be written
+    for name in set(re.findall(r"`((?:\w+/)+\w+\.py)`", text)) - recipes:
+        places = (ROOT / name, ROOT / "src" / "priorshift" / name)
+        nested = (ROOT / "src" / "priorshift" / "experiments" / name,)
+        assert any(place.exists() for place in places + nested), name
+
+
 def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / "follow_a_stream.py"), run_name="__main__")
     alone, adapted = (float(x) for x in re.findall(r"([\d.]+) %", capsys.readouterr().out))

@@ -1,7 +1,4 @@
-"""Imports point inward.
-
-cli, report -> classifier, evaluate -> learners -> hints, priors -> source -> risk.
-"""
+"""Imports point inward: experiments -> classifier -> stream -> learners -> priors -> source -> risk."""
 
 from __future__ import annotations
 
@@ -84,7 +81,7 @@ def test_imports_point_inward():
             inward = RANKS.get(other, OUTSIDE) < rank
             # The package itself is everything: whoever imports it has to be outside of it all.
             if other == "":
-                inward = rank >= RANKS["paper"]
+                inward = rank >= RANKS["cli"]
             if other != room and not inward and rank < OUTSIDE:
                 wrong.append(f"{name} imports {target or 'priorshift'}")
     assert not wrong, f"{wrong}: move it inward, or give the module its place in LAYERS"
@@ -101,7 +98,9 @@ def test_nothing_inside_imports_the_outer_rooms():
 
 
 def test_nobody_imports_the_command_line():
-    wrong = [name for name, room, targets in rooms() if room != "cli" and "cli" in targets]
+    """Commands use what ``cli`` offers for reading options; its entry is for ``__main__`` alone."""
+    entry = {"cli", "cli.main"}
+    wrong = [name for name, room, targets in rooms() if room != "cli" and entry & set(targets)]
     assert not wrong
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from priorshift.risk import Blocks, Coreset, Herding, sketch_error
     from priorshift.simulation.evaluate import Result, evaluate
     from priorshift.source import Batch, Source, build_source
+    from priorshift.stream import Deployment, Stream
 
 __version__ = "0.2.0"
 
@@ -74,6 +76,7 @@ __all__ = [
     "Batch",
     "Blocks",
     "Coreset",
+    "Deployment",
     "FileFormatError",
     "ForeignEstimator",
     "Forward",
@@ -94,6 +97,7 @@ __all__ = [
     "Result",
     "Source",
     "SourceError",
+    "Stream",
     "Tracker",
     "WaveletRestart",
     "Window",
@@ -177,6 +181,7 @@ _HOMES = {
         "Result",
         "evaluate",
     ),
+    "priorshift.stream": ("Deployment", "Stream"),
     "priorshift.source": (
         "Batch",
         "Source",
@@ -194,7 +199,9 @@ _RENAMED = {
 
 def __getattr__(name: str) -> Any:
     if name in _RENAMED:
-        raise AttributeError(f"priorshift.{name} is called priorshift.{_RENAMED[name]} now")
+        message = f"priorshift.{name} is called priorshift.{_RENAMED[name]} now"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return __getattr__(_RENAMED[name])
     if name not in _HOME:
         raise AttributeError(f"module 'priorshift' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME[name]), name)

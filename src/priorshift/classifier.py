@@ -297,7 +297,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         >>> clf.adapt_predict([[0.9], [1.1]]).tolist()
         ['yes', 'yes']
         """
-        proba = self.adapt_predict_proba(X, y, batch_id=batch_id)
+        proba = self._step(X, y, batch_id, predict=True)
         return np.asarray(self.classes_[proba.argmax(axis=1)])
 
     def _step(
@@ -348,7 +348,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _tell(self) -> None:
         """Warn of the guard's alarm, after everything has been learned."""
-        if self.on_alarm == "ignore":
+        if self.deployment_.on_alarm == "ignore":
             return
         report = self.guard_report_
         warnings.warn(
@@ -426,7 +426,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         names = getattr(self, "feature_names_in_", None)
         extra = {
             "cv": int(self.cv),
-            "random_state": int(self.random_state),
+            "random_state": None if self.random_state is None else int(self.random_state),
             "diameter": None if self.diameter is None else float(self.diameter),
             "calibration": encode_setting(self.calibration),
             "sketch": encode_setting(self.sketch, refuse=False),

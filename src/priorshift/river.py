@@ -37,7 +37,7 @@ class LabelShiftStream(Base):  # type: ignore[misc]
         Rows that make a round: ``learn_one`` keeps them until so many have come.
     features : list, optional
         Feature names in the order of the columns that the classifier was fitted on. By default
-        its ``feature_names_in_``, or the sorted names of the first row.
+        its ``feature_names_in_``, or the names of the first row in the order that they come in.
 
     Attributes
     ----------
@@ -126,10 +126,10 @@ class LabelShiftStream(Base):  # type: ignore[misc]
         return names
 
     def _order(self, x: dict[Any, Any]) -> list[Any]:
-        """Names in the order of the columns; before the first row, its own, sorted."""
+        """Names in the order of the columns; before the first row, those of the row as they come."""
         if not hasattr(x, "keys"):
             raise InputTypeError(f"x is {type(x).__name__}: pass a dict of features")
-        names = sorted(x, key=str) if self._names is None else self._names
+        names = list(x) if self._names is None else self._names
         missing = [name for name in names if name not in x]
         if missing:
             raise InputError(f"x has no feature {missing[0]!r}; it has {list(x)[:5]}")

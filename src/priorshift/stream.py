@@ -117,6 +117,10 @@ class Deployment:
         """
         if key is not None and any(record.key == key for record in stream.memory):
             raise InputError(f"batch_id={key!r} names a batch that is remembered: give another")
+        if (self.guard is None) != (stream.guard is None):
+            raise InputError(
+                "the stream was started with a guard and goes on without, or the other way"
+            )
         source, learner, before = self.source, self.learner, stream.state
         proba = None
         with learner.threads(source, before):
@@ -129,7 +133,7 @@ class Deployment:
             record = remembered_batch(learner, source, before, state, batch, key)
             memory = (*memory, record)[-self.label_memory :]
         counted = stream.guard
-        if self.guard is not None and counted is not None:
+        if self.guard is not None and counted is not None:  # both or neither
             counted = self.guard.update(source, counted, batch)
         alarmed = counted is not None and counted.alarm > 0
         if proba is not None and alarmed and self.on_alarm == "fall-back":

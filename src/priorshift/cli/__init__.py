@@ -1,4 +1,4 @@
-"""The command line: ``priorshift run`` and ``priorshift demo``."""
+"""The entry of the command line; its commands are imported when they are called."""
 
 from priorshift.cli.main import main
 

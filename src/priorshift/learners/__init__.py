@@ -89,9 +89,12 @@ or pass a learner object
         found: Learner = kind(**{k: v for k, v in settings.items() if k in own and v is not None})
         return found
     if not isinstance(learner, Learner):
-        name = learner.__name__ if isinstance(learner, type) else type(learner).__name__
+        is_class = isinstance(learner, type)
+        name = f"the class {learner.__name__}" if is_class else type(learner).__name__
         raise InputTypeError(
             f"learner is {name}: pass a name, or a learner object such as ATLAS(); a learner of "
             "your own is derived from priorshift.Learner"
         )
+    if any(value is not None for value in settings.values()):
+        raise InputError(f"settings go with a learner's name; {learner!r} has its own")
     return learner

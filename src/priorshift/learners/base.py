@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -30,9 +30,29 @@ if TYPE_CHECKING:
 _SMALL_PRODUCT = 5_000_000
 
 
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
+class _OneThread:
+    """One BLAS thread, for as long as any thread of the program is inside: it is one setting."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside = Lock(), 0
+        self._controller: Any = None
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._controller = self._controller or ThreadpoolController()
+                self._limit = self._controller.limit(limits=1)
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+_ONE_THREAD = _OneThread()
 
 
 class Learner(ABC):
@@ -51,6 +71,8 @@ class Learner(ABC):
         Whether it predicts with a linear model of its own, see ``model``.
     uses_late_labels : bool
         Whether ``correct`` does anything.
+    derived : tuple of str
+        What of ``Source.derived`` its states rest on.
 
     Examples
     --------
@@ -63,6 +85,7 @@ class Learner(ABC):
     calibration: ClassVar[str | Calibration] = "none"
     has_model: ClassVar[bool] = False
     uses_late_labels: ClassVar[bool] = False
+    derived: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def start(self, source: Source) -> Any:
@@ -110,10 +133,7 @@ class Learner(ABC):
 
     def threads(self, source: Source, state: Any) -> AbstractContextManager[Any]:
         """A context with as many BLAS threads as a round deserves: one where products are small."""
-        if self.cost(source, state) >= _SMALL_PRODUCT:
-            return nullcontext()
-        one: AbstractContextManager[Any] = _blas().limit(limits=1)
-        return one
+        return nullcontext() if self.cost(source, state) >= _SMALL_PRODUCT else _ONE_THREAD
 
     def cost(self, source: Source, state: Any) -> int:
         """Multiplications of the largest matrix product of a round; 0 where none is large."""

@@ -305,11 +305,18 @@ class Regions(NamedTuple):
             "directions": (self.views.shape.directions, (p, d)),
             "whiten": (self.views.shape.whiten, (p, p)),
             "near": (self.views.shape.near, (p, p)),
+            "centres": (self.views.shape.centres, (len(self.views.shape.centres), p)),
+            "references": (self.views.shape.references, (len(self.views.shape.references), p)),
         }
         for name, (array, shape) in shapes.items():
             if np.shape(array) != shape:
                 raise InputError(f"the guard's {name} has not the shape {shape}")
-        inside = [(self.view, V), (self.first, _END + 1), (self.last, _END + 1)]
+        inside = [
+            (self.views.columns, d),
+            (self.view, V),
+            (self.first, _END + 1),
+            (self.last, _END + 1),
+        ]
         if any(part.min(initial=0) < 0 or part.max(initial=0) >= end for part, end in inside):
             raise InputError("the guard's regions lie outside of its views")
 

@@ -71,6 +71,8 @@ another copy of it
         numbers.extend([len(key), record.round])
         data.append(_padded(key))
         for leaf, array in zip(_RECORD, record[2:], strict=True):
+            if array.dtype != leaf.dtype or array.ndim != len(leaf.shape):
+                leaf.refuse(array)
             leaf.write_array(array, numbers, data)
     head = _HEAD.pack(_MAGIC, VERSION, form.digest, len(numbers), len(stream.memory))
     body = b"".join([head, struct.pack(f"<{len(numbers)}q", *numbers), *data])
@@ -238,6 +240,10 @@ class _Form:
         parts = Parts()
         settings = parts.encode([deployment.learner, deployment.guard], "settings")
         measured = encode_measured(deployment.source, parts)
+        # What was derived from the source elsewhere may differ in its last bits.
+        used = deployment.learner.derived + (() if deployment.guard is None else ("regions",))
+        derived = deployment.source.derived
+        measured["derived"] = [parts.encode(derived.get(name), f"derived/{name}") for name in used]
         words = json.dumps([_without_modules(settings), measured], sort_keys=True)
         found = blake2b(words.encode(), digest_size=16)
         for name, array in sorted(parts.arrays.items()):

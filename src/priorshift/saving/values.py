@@ -66,8 +66,8 @@ class Parts:
             return {"object": OWN_NAMES[type(value)], "fields": fields}
         if value is log_probabilities:
             return {"function": "log_probabilities"}
-        plain = (bool, int, float, str, type(None))
-        settings = {k: v for k, v in _settings(value).items() if type(v) in plain}
+        # Of an object of the user's own the settings are told, as far as they are values.
+        settings = {k: v for k, v in _settings(value).items() if not callable(v)}
         return {"reference": full_name(value), "fields": self._encode_fields(settings, where)}
 
     def _encode_fields(self, fields: dict[str, Any], where: str) -> dict[str, Any]:
@@ -140,6 +140,8 @@ def _settings(value: Any) -> dict[str, Any]:
     if is_record(value):
         return dict(value._asdict())
     if isinstance(value, LinearModel | ProbabilityModel):
+        return dict(value.get_params(deep=False))
+    if hasattr(value, "get_params") and not isinstance(value, type):
         return dict(value.get_params(deep=False))
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return {}

@@ -1,4 +1,8 @@
-"""What is derived from a source is computed once, and lives as long as the source."""
+"""What is derived from a source is computed once, and lives as long as the source.
+
+``per_source`` is for what can be computed again without harm. What states rest on is in
+``Source.derived``, which is saved with the source.
+"""
 
 from __future__ import annotations
 

@@ -117,6 +117,10 @@ class FeatureMap:
             features = as_matrix(X, width)
         else:
             transform = getattr(self.map, "transform", self.map)
+            if not callable(transform):
+                raise InputTypeError(
+                    f"features is {self.map!r}: pass a transformer, or a function of X"
+                )
             features = as_matrix(transform(X), where="features(X)")
         if not self.intercept:
             return features

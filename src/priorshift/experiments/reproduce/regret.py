@@ -284,8 +284,7 @@ def _play(
             bases[i] = state.W
         before = state
         state = agent.adapt(source, state, batch.rows(slice(i * size, (i + 1) * size)))
-        if hasattr(state, "hint_prior"):
-            gaps += float(((before.hint_prior - state.estimate) ** 2).sum())
+        gaps += agent.hint_gap(before, state) or 0.0
     return state, models, bases, gaps
 
 

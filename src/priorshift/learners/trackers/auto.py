@@ -88,12 +88,17 @@ class Auto(Learner):
     name: ClassVar[str] = "auto"
     protocol: ClassVar[str] = "adapt-first"
     calibration: ClassVar[str] = "auto"
-    reads_features: ClassVar[bool] = True
+    derived: ClassVar[tuple[str, ...]] = ("correction",)
     uses_late_labels: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_share("share", self.share)
         check_integer(self.rows, "rows", least=2)
+
+    @property
+    def reads_features(self) -> bool:
+        """Whether it looks at features: with a linear model it does."""
+        return self.linear
 
     def correction(self, source: Source) -> Correction | None:
         """What features add to f, None where they are not read."""

@@ -9,13 +9,16 @@ is :math:`\log \int \prod_i (\mu^\top r_i)\, d\mathrm{Dir}(\mu; \alpha_h)`.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from dataclasses import dataclass
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
 from priorshift._numerics import one_hot
+from priorshift.learners.base import Learner
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray, IntArray
 
@@ -239,6 +242,49 @@ class Latest(NamedTuple):
     def moved(self, change: FloatArray) -> Latest:
         """Return it with the counts of the components moved by ``change`` (H, K)."""
         return self._replace(mass=self.mass + self.pull @ change)
+
+
+@dataclass(frozen=True)
+class ComponentLearner(Learner):
+    """Base of learners whose beliefs are components: they predict, and leave rows out, alike.
+
+    A learner derived from it says how a batch is followed and what it expects of the next one; its
+    states have a field ``latest``.
+    """
+
+    protocol: ClassVar[str] = "adapt-first"
+    calibration: ClassVar[str] = "auto"
+    uses_late_labels: ClassVar[bool] = True
+
+    @abstractmethod
+    def forecast(self, source: Source, state: Any) -> FloatArray:
+        """The class prior (K,) that is expected of the next batch."""
+
+    @abstractmethod
+    def followed(self, source: Source, state: Any, evidence: FloatArray) -> tuple[Any, Posterior]:
+        """The state after a batch with these likelihood ratios (n, K), and the beliefs."""
+
+    def predict_proba(self, source: Source, state: Any, batch: Batch) -> FloatArray:
+        """Reweight f0 by the class prior that is expected of the next batch."""
+        return reweight_by(likelihoods(source, batch), self.forecast(source, state))
+
+    def adapt(self, source: Source, state: Any, batch: Batch) -> Any:
+        """Weigh the components by the batch, and let them learn from it."""
+        return self.followed(source, state, evidence_rows(source, batch))[0]
+
+    def adapt_predict(self, source: Source, state: Any, batch: Batch) -> tuple[Any, FloatArray]:
+        """Learn from a batch and predict its rows, each left out of its own class prior."""
+        ratios = likelihoods(source, batch)
+        state, posterior = self.followed(source, state, with_labels(ratios, batch.known))
+        return state, left_out(posterior, ratios)
+
+    def prior(self, source: Source, state: Any) -> FloatArray:
+        """The class prior after the last batch, as the components see it together."""
+        return np.asarray(state.latest.prior)
+
+    def effective_size(self, source: Source, state: Any) -> float:
+        """How many rows the present class prior rests on."""
+        return float(state.latest.size)
 
 
 def reweight_by(ratios: FloatArray, prior: FloatArray) -> FloatArray:

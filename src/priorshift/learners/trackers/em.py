@@ -8,9 +8,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from priorshift._validation import check_positive, check_rates, check_share
-from priorshift.learners.base import Learner
 from priorshift.learners.trackers.components import (
     RATES,
+    ComponentLearner,
     Ensemble,
     Latest,
     Posterior,
@@ -18,14 +18,10 @@ from priorshift.learners.trackers.components import (
     evidence_rows,
     fresh_ensemble,
     left_after,
-    left_out,
-    likelihoods,
     look,
     remembered,
-    reweight_by,
     shared,
     smoothing_counts,
-    with_labels,
 )
 from priorshift.learners.trackers.late import Late, counts_change
 from priorshift.source import Batch, Source
@@ -41,7 +37,7 @@ class EmState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EM(Learner):
+class EM(ComponentLearner):
     r"""Discounted EM: experts with different memories of the stream, mixed by Bayes' rule.
 
     Expert j keeps counts that forget, :math:`D_j \leftarrow (1 - \lambda_j) D_j + c_j`, where
@@ -74,9 +70,6 @@ class EM(Learner):
     share: float = 1e-3
     smoothing: float | None = None
     name: ClassVar[str] = "em"
-    protocol: ClassVar[str] = "adapt-first"
-    calibration: ClassVar[str] = "auto"
-    uses_late_labels: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_rates(self.rates)
@@ -89,25 +82,10 @@ class EM(Learner):
         experts = fresh_ensemble(number, source.n_classes)
         return EmState(0, experts, Latest.start(source, number))
 
-    def predict_proba(self, source: Source, state: EmState, batch: Batch) -> FloatArray:
-        """Reweight f0 by the class prior that is expected of the next batch."""
-        return reweight_by(likelihoods(source, batch), self.forecast(source, state))
-
-    def adapt(self, source: Source, state: EmState, batch: Batch) -> EmState:
-        """Weigh the experts by the batch, then let each of them count and forget."""
-        return self._followed(source, state, evidence_rows(source, batch))[0]
-
-    def adapt_predict(
-        self, source: Source, state: EmState, batch: Batch
-    ) -> tuple[EmState, FloatArray]:
-        """Learn from a batch and predict its rows, each left out of its own class prior."""
-        ratios = likelihoods(source, batch)
-        state, posterior = self._followed(source, state, with_labels(ratios, batch.known))
-        return state, left_out(posterior, ratios)
-
-    def _followed(
+    def followed(
         self, source: Source, state: EmState, evidence: FloatArray
     ) -> tuple[EmState, Posterior]:
+        """Weigh the experts by the batch, then let each of them count and forget."""
         alpha, prior = self.beliefs(source, state)
         seen = look(alpha, evidence)
         weights, _ = bayes(prior, seen.evidence)
@@ -129,10 +107,6 @@ class EM(Learner):
         counts = np.maximum(state.experts.counts + change, 0.0)
         return EmState(state.t, state.experts._replace(counts=counts), state.latest.moved(change))
 
-    def prior(self, source: Source, state: EmState) -> FloatArray:
-        """The class prior after the last batch, as the experts see it together."""
-        return state.latest.prior
-
     def beliefs(self, source: Source, state: EmState) -> tuple[FloatArray, FloatArray]:
         """Dirichlet counts (J, K) and weights (J,) for the next batch."""
         base = smoothing_counts(source, state.experts.counts, self.smoothing)
@@ -148,7 +122,3 @@ class EM(Learner):
     def weights(self, source: Source, state: EmState) -> FloatArray:
         """Weights (J,) of the experts after the last batch."""
         return state.experts.weights
-
-    def effective_size(self, source: Source, state: EmState) -> float:
-        """How many rows the present class prior rests on."""
-        return state.latest.size

@@ -61,15 +61,19 @@ def remembered_batch(
     (1, [-1], (1, 0))
     """
     rows = len(batch.proba)
-    known = np.full(rows, -1) if batch.known is None else batch.known
+    known = np.full(rows, -1) if batch.known is None else np.array(batch.known, dtype=np.intp)
+    trace = np.array(learner.trace(source, before, after, batch), dtype=np.float64)
+    if trace.ndim != 2:
+        raise InputError(f"the trace of {learner.name} has shape {trace.shape}: it must be a table")
     return Remembered(
         key=key,
         round=int(after.t),
-        proba=batch.proba,
-        features=batch.features if learner.reads_features else np.empty((rows, 0)),
+        # Copies: the caller may use the memory of a batch again.
+        proba=np.array(batch.proba),
+        features=np.array(batch.features) if learner.reads_features else np.empty((rows, 0)),
         first=known,
         known=known,
-        trace=learner.trace(source, before, after, batch),
+        trace=trace,
     )
 
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from priorshift._validation import check_integer, check_positive, check_rates, check_share
-from priorshift.learners.base import Learner
 from priorshift.learners.trackers.components import (
     RATES,
+    ComponentLearner,
     Ensemble,
     Latest,
     Look,
@@ -19,14 +19,10 @@ from priorshift.learners.trackers.components import (
     evidence_rows,
     fresh_ensemble,
     left_after,
-    left_out,
-    likelihoods,
     look,
     remembered,
-    reweight_by,
     shared,
     smoothing_counts,
-    with_labels,
 )
 from priorshift.learners.trackers.late import Late, believed_change, counts_change
 from priorshift.source import Batch, Source
@@ -305,7 +301,7 @@ class RegimesSeen(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Regimes(Learner):
+class Regimes(ComponentLearner):
     r"""Recurring regimes: a filter that recognises a class prior when it comes back.
 
     The class prior of a round is that of one of S regimes, which follow each other as a Markov
@@ -341,9 +337,6 @@ class Regimes(Learner):
     share: float = 1e-3
     smoothing: float | None = None
     name: ClassVar[str] = "regimes"
-    protocol: ClassVar[str] = "adapt-first"
-    calibration: ClassVar[str] = "auto"
-    uses_late_labels: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_integer(self.slots, "slots", least=2)
@@ -358,25 +351,10 @@ class Regimes(Learner):
         latest = Latest.start(source, number + self.slots)
         return RegimesState(0, fresh_ensemble(number, K), empty_book(self.slots, K), latest)
 
-    def predict_proba(self, source: Source, state: RegimesState, batch: Batch) -> FloatArray:
-        """Reweight f0 by the class prior that the regimes expect of the next batch."""
-        return reweight_by(likelihoods(source, batch), self.forecast(source, state))
-
-    def adapt(self, source: Source, state: RegimesState, batch: Batch) -> RegimesState:
-        """Filter, then learn experts, regimes and transitions; add a regime that is missing."""
-        return self._followed(source, state, evidence_rows(source, batch))[0]
-
-    def adapt_predict(
-        self, source: Source, state: RegimesState, batch: Batch
-    ) -> tuple[RegimesState, FloatArray]:
-        """Learn from a batch and predict its rows, each left out of its own class prior."""
-        ratios = likelihoods(source, batch)
-        state, posterior = self._followed(source, state, with_labels(ratios, batch.known))
-        return state, left_out(posterior, ratios)
-
-    def _followed(
+    def followed(
         self, source: Source, state: RegimesState, evidence: FloatArray
     ) -> tuple[RegimesState, Posterior]:
+        """Filter, then learn experts, regimes and transitions; add a regime that is missing."""
         seen = self.observe(source, state.experts, state.book, evidence, state.t + 1)
         posterior = seen.posterior(np.array([0.0, 1.0]))  # the regimes alone predict
         latest = Latest.of(posterior)
@@ -455,17 +433,9 @@ class Regimes(Learner):
         after: AnyState = state._replace(experts=experts, book=book, latest=latest)
         return after
 
-    def prior(self, source: Source, state: RegimesState) -> FloatArray:
-        """The class prior after the last batch."""
-        return state.latest.prior
-
     def weights(self, source: Source, state: RegimesState) -> FloatArray:
         """Weights (J + S,) of experts, which are 0, and regimes after the last batch."""
         return np.concatenate([np.zeros(len(self.rates)), state.book.belief])
-
-    def effective_size(self, source: Source, state: RegimesState) -> float:
-        """How many rows the present class prior rests on."""
-        return state.latest.size
 
     def regimes_seen(self, source: Source, state: AnyState) -> RegimesSeen:
         """The regimes of the stream so far, oldest first."""

@@ -11,18 +11,14 @@ import numpy as np
 from scipy.special import expit
 
 from priorshift._validation import check_share
-from priorshift.learners.base import Learner
 from priorshift.learners.trackers.components import (
     RATES,
+    ComponentLearner,
     Ensemble,
     Latest,
     Posterior,
-    left_out,
-    likelihoods,
-    reweight_by,
     row_nats,
     shared,
-    with_labels,
 )
 from priorshift.learners.trackers.late import Late
 from priorshift.learners.trackers.regimes import Book, Regimes, RegimesSeen
@@ -46,7 +42,7 @@ class TrackerState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tracker(Learner):
+class Tracker(ComponentLearner):
     r"""Follow the class prior, whether it drifts, jumps or comes back; nothing to tune.
 
     ``EM`` and ``Regimes`` both weigh every batch, and what each made of it decides how far it is
@@ -78,9 +74,6 @@ class Tracker(Learner):
     smoothing: float | None = None
     trust_share: float = 1e-3
     name: ClassVar[str] = "tracker"
-    protocol: ClassVar[str] = "adapt-first"
-    calibration: ClassVar[str] = "auto"
-    uses_late_labels: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_share("trust_share", self.trust_share)
@@ -98,26 +91,10 @@ class Tracker(Learner):
         start, even = self.regimes.start(source), np.array([0.5, 0.5])
         return TrackerState(0, start.experts, start.book, even, even, start.latest)
 
-    def predict_proba(self, source: Source, state: TrackerState, batch: Batch) -> FloatArray:
-        """Reweight f0 by the class prior that is expected of the next batch."""
-        return reweight_by(likelihoods(source, batch), self.forecast(source, state))
-
-    def adapt(self, source: Source, state: TrackerState, batch: Batch) -> TrackerState:
-        """Let experts and regimes learn from the batch, and trust each by what it made of it."""
-        return self._followed(source, state, likelihoods(source, batch), batch)[0]
-
-    def adapt_predict(
-        self, source: Source, state: TrackerState, batch: Batch
-    ) -> tuple[TrackerState, FloatArray]:
-        """Learn from a batch and predict its rows, each left out of its own class prior."""
-        ratios = likelihoods(source, batch)
-        state, posterior = self._followed(source, state, ratios, batch)
-        return state, left_out(posterior, ratios)
-
-    def _followed(
-        self, source: Source, state: TrackerState, ratios: FloatArray, batch: Batch
+    def followed(
+        self, source: Source, state: TrackerState, evidence: FloatArray
     ) -> tuple[TrackerState, Posterior]:
-        evidence = with_labels(ratios, batch.known)
+        """Let experts and regimes learn from the batch, and trust each by what it made of it."""
         seen = self.regimes.observe(source, state.experts, state.book, evidence, state.t + 1)
         trust = trusted(shared(state.trust, self.trust_share), seen.nats)
         forecasts = row_nats(seen.before.forecasts(), evidence)
@@ -143,19 +120,11 @@ class Tracker(Learner):
         """Count labels that come late, as ``Regimes`` does."""
         return self.regimes.correct(source, state, late)
 
-    def prior(self, source: Source, state: TrackerState) -> FloatArray:
-        """The class prior after the last batch."""
-        return state.latest.prior
-
     def weights(self, source: Source, state: TrackerState) -> FloatArray:
         """Weights (J + S,) of experts and regimes after the last batch."""
         return np.concatenate(
             [state.trust[0] * state.experts.weights, state.trust[1] * state.book.belief]
         )
-
-    def effective_size(self, source: Source, state: TrackerState) -> float:
-        """How many rows the present class prior rests on."""
-        return state.latest.size
 
     def regimes_seen(self, source: Source, state: TrackerState) -> RegimesSeen:
         """The regimes of the stream so far, oldest first."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from priorshift._registry import Registry
@@ -52,29 +51,3 @@ def as_sketch(sketch: str | Sketch) -> Sketch:
             "Blocks(size=1000), or a name such as 'coreset:1000'"
         )
     return sketch
-
-
-def sketch_setting(sketch: Any) -> Any:
-    """Return a sketch, or its name, for JSON; one of the user's own is left out.
-
-    Examples
-    --------
-    >>> sketch_setting(Blocks(size=50)), sketch_setting("coreset:9")
-    ({'name': 'blocks', 'size': 50, 'seed': 0}, 'coreset:9')
-    """
-    if type(sketch) in SKETCHES.values():
-        return {"name": sketch.name, **asdict(sketch)}
-    return sketch if isinstance(sketch, str) else None
-
-
-def from_setting(setting: Any) -> Any:
-    """Return what ``sketch_setting`` was given.
-
-    Examples
-    --------
-    >>> from_setting({"name": "blocks", "size": 50, "seed": 0})
-    Blocks(size=50, seed=0)
-    """
-    if not isinstance(setting, dict):
-        return setting
-    return SKETCHES[setting["name"]](**{k: v for k, v in setting.items() if k != "name"})
