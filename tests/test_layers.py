@@ -1,4 +1,4 @@
-"""Imports point inward: experiments -> classifier -> stream -> learners -> priors -> source -> risk."""
+"""Imports point inward: experiments, classifier, stream, learners, priors, source, risk."""
 
 from __future__ import annotations
 

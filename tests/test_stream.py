@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from checks import every_learner, state_bytes
 from priorshift import LabelShiftClassifier
 from priorshift.errors import FileFormatError, InputError
-from priorshift.learners import ATLAS, FTFWH, FTH, LEARNERS, Auto, Tracker, as_learner
+from priorshift.learners import ATLAS, FTFWH, FTH, LEARNERS, Auto, Learner, Tracker, as_learner
 from priorshift.monitoring.guard import Guard
+from priorshift.priors import BBSE, MLLS
 from priorshift.saving import stream_from_bytes, stream_to_bytes
 from priorshift.source import build_source
 from priorshift.stream import Deployment, Stream
@@ -241,3 +243,110 @@ def test_half_of_a_batch_is_predicted_as_within_the_whole(name):
         clf.adapt(B)
         assert clf.predict_proba(B)[:50].tobytes() == clf.predict_proba(B[:50]).tobytes()
         assert clf.predict_proba(B)[:7].tobytes() == clf.predict_proba(B[:7]).tobytes()
+
+
+class OwnState(NamedTuple):
+    t: int
+
+
+@dataclass(frozen=True)
+class Own(Learner):
+    """A learner of a user's own, whose settings are no plain numbers."""
+
+    rates: tuple[float, ...] = (1.0,)
+    estimator: Any = None
+    traced: Any = None
+    name: ClassVar[str] = "own"
+
+    def start(self, source):
+        return OwnState(0)
+
+    def adapt(self, source, state, batch):
+        return OwnState(state.t + 1)
+
+    def predict_proba(self, source, state, batch):
+        return batch.proba
+
+    def prior(self, source, state):
+        return source.prior
+
+    def trace(self, source, before, after, batch):
+        return np.ones((2, 3), int) if self.traced is None else self.traced
+
+
+@pytest.mark.parametrize("other", [Own(rates=(0.5, 0.1)), Own(estimator=MLLS()), Own((2.0,))])
+def test_settings_of_ones_own_learner_count(other, source):
+    here = Deployment(source, Own(estimator=BBSE()))
+    data = stream_to_bytes(here, here.start())
+    assert stream_from_bytes(Deployment(source, Own(estimator=BBSE())), data).state.t == 0
+    with pytest.raises(FileFormatError, match="other settings"):
+        stream_from_bytes(Deployment(source, other), data)
+
+
+def test_what_is_remembered_is_written_as_it_is_read(source):
+    """Whole numbers in a trace and short labels become what records hold."""
+    here = Deployment(source, Own())
+    batch = source.read(draw(4, 0)[0])._replace(known=np.array([0, -1, 2, 1], np.int32))
+    stream, _ = here.step(here.start(), batch, key="a")
+    again = stream_from_bytes(here, stream_to_bytes(here, stream))
+    assert again.memory[0].trace.tolist() == [[1.0] * 3] * 2
+    assert again.memory[0].known.tolist() == [0, -1, 2, 1]
+    with pytest.raises(InputError, match="it must be a table"):
+        Deployment(source, Own(traced=np.ones(3))).step(here.start(), batch, key="a")
+
+
+def test_a_stream_does_not_change_with_the_callers_memory():
+    model = LogisticRegression().fit(*draw(150, 1))
+    source = build_source(model, *draw(400, 2), intercept=False)
+    here = Deployment(source, Auto())
+    X = draw(20, 5)[0]
+    stream, _ = here.step(here.start(), source.read(X), key=1)
+    before = whole(stream)
+    X[:] = 0.0
+    assert whole(stream) == before
+
+
+def test_what_was_derived_elsewhere_makes_another_stream(source):
+    """Principal directions of another machine may differ: states of auto rest on them."""
+    here = Deployment(source, Auto(), Guard())
+    data = stream_to_bytes(here, here.start())
+    other = replace(source)
+    there = Deployment(other, Auto(), Guard())
+    there.start()
+    found = other.derived["correction"]
+    other.derived["correction"] = replace(found, directions=-found.directions)
+    with pytest.raises(FileFormatError, match="another source"):
+        stream_from_bytes(there, data)
+    assert stream_from_bytes(Deployment(replace(source), Auto(), Guard()), data).state.t == 0
+
+
+def test_a_guard_is_not_lost_on_the_way(source):
+    guarded, plain = Deployment(source, FTH(), Guard()), Deployment(source, FTH())
+    batch = source.read(draw(5, 0)[0])
+    for deployment, stream in ((guarded, plain.start()), (plain, guarded.start())):
+        with pytest.raises(InputError, match="guard"):
+            deployment.step(stream, batch)
+
+
+def test_threads_that_step_together_leave_blas_as_it_was(source):
+    import threading
+
+    from threadpoolctl import threadpool_info
+
+    def limits():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    deployment, before = Deployment(source, Tracker()), limits()
+    batch = source.read(draw(50, 0)[0])
+
+    def play():
+        stream = deployment.start()
+        for _ in range(30):
+            stream, _ = deployment.step(stream, batch)
+
+    threads = [threading.Thread(target=play) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert limits() == before

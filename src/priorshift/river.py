@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,8 @@ class LabelShiftStream(Base):  # type: ignore[misc]
         Rows that make a round: ``learn_one`` keeps them until so many have come.
     features : list, optional
         Feature names in the order of the columns that the classifier was fitted on. By default
-        its ``feature_names_in_``, or the names of the first row in the order that they come in.
+        its ``feature_names_in_``, or the sorted names of the first row, numbers in them as numbers:
+        give them where the classifier was fitted on an array in another order.
 
     Attributes
     ----------
@@ -126,10 +128,10 @@ class LabelShiftStream(Base):  # type: ignore[misc]
         return names
 
     def _order(self, x: dict[Any, Any]) -> list[Any]:
-        """Names in the order of the columns; before the first row, those of the row as they come."""
+        """Names in the order of the columns; before the first row, its own, sorted."""
         if not hasattr(x, "keys"):
             raise InputTypeError(f"x is {type(x).__name__}: pass a dict of features")
-        names = list(x) if self._names is None else self._names
+        names = sorted(x, key=natural) if self._names is None else self._names
         missing = [name for name in names if name not in x]
         if missing:
             raise InputError(f"x has no feature {missing[0]!r}; it has {list(x)[:5]}")
@@ -140,6 +142,17 @@ class LabelShiftStream(Base):  # type: ignore[misc]
         row = [[x[name] for name in names]]
         named = hasattr(self.classifier, "feature_names_in_")
         return self.classifier_._read(as_frame(row, names) if named else row)
+
+
+def natural(name: Any) -> list[int | str]:
+    """A key that sorts numbers within names as numbers.
+
+    Examples
+    --------
+    >>> sorted(["x10", "x2", "a"], key=natural), sorted([10, 2], key=natural)
+    (['a', 'x2', 'x10'], [2, 10])
+    """
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", str(name))]
 
 
 def as_frame(rows: list[list[Any]], names: list[Any]) -> Any:
