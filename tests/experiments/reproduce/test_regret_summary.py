@@ -157,7 +157,7 @@ def test_lemma_2_verdicts(exponent, holds):
     ]
     found = summarise(runs)
     assert claim(found, "estimated risk falls").holds is holds
-    assert claim(found, "class mix").holds
+    assert claim(found, "class prior").holds
     assert claim(found, "below the bound").holds is holds
     assert found.lemma2["bound"] == [None, 1.0, 1.0]
 
