@@ -89,7 +89,7 @@ def test_blocks_are_measured_over_rounds_and_keep_every_row(data):
 @pytest.mark.parametrize("error", [0.2, 0.1, 0.05])
 def test_blocks_of_a_wanted_error_have_it(data, error, name):
     loss = loss_by_name(name)
-    sketch = Blocks.for_error(data, error, loss=loss, W=W, mixes=MIXES)
+    sketch = Blocks.for_error(data, error, loss=loss, W=W, priors=MIXES)
     found = sketch_error(data, sketch, loss, W, MIXES)
     measured = max(found.risk, found.gradient)
     assert 0.6 * error < measured < 1.4 * error
@@ -97,16 +97,16 @@ def test_blocks_of_a_wanted_error_have_it(data, error, name):
 
 @pytest.mark.parametrize("kind", [Coreset, Herding])
 def test_fixed_sketches_of_a_wanted_error_have_it(data, kind):
-    sketch = kind.for_error(data, 0.03, W=W, mixes=MIXES)
+    sketch = kind.for_error(data, 0.03, W=W, priors=MIXES)
     found = sketch_error(data, sketch, Softmax(), W, MIXES)
     assert max(found.risk, found.gradient) <= 0.03
     half = sketch_error(data, kind(sketch.size // 2), Softmax(), W, MIXES)
     assert sketch.size == 64 or max(half.risk, half.gradient) > 0.03
-    assert sketch.size < Blocks.for_error(data, 0.03, W=W, mixes=MIXES).size
+    assert sketch.size < Blocks.for_error(data, 0.03, W=W, priors=MIXES).size
 
 
 def test_an_error_that_only_the_set_itself_has(data):
-    assert Coreset.for_error(data, 1e-9, W=W, mixes=MIXES).at(data, 0) is data
+    assert Coreset.for_error(data, 1e-9, W=W, priors=MIXES).at(data, 0) is data
 
 
 def test_judges_of_its_own_are_models_that_the_coreset_has_not_seen(data):

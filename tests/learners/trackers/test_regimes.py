@@ -118,7 +118,7 @@ def test_a_returning_mix_is_recognised_at_once():
         gaps.append(np.abs(learner.prior(source, state) - mix).sum())
     assert max(gaps[120::30]) < 0.25
     seen = learner.regimes_seen(source, state)
-    common = seen.mixes[np.argsort(seen.rows)[-2:]]
+    common = seen.priors[np.argsort(seen.rows)[-2:]]
     for mix in (first, second):
         assert np.abs(common - mix).sum(axis=1).min() < 0.1
     assert (seen.first[1:] >= seen.first[:-1]).all()

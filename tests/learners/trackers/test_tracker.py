@@ -121,8 +121,8 @@ def test_memory_is_flat_and_names_of_regimes_are_kept(source, batches):
         state = learner.adapt(source, state, batches[(7 * t) % 60])
     assert held_memory(state) == size
     seen = learner.regimes_seen(source, state)
-    assert 1 <= len(seen.mixes) <= learner.slots
-    np.testing.assert_allclose(seen.mixes.sum(axis=1), 1.0)
+    assert 1 <= len(seen.priors) <= learner.slots
+    np.testing.assert_allclose(seen.priors.sum(axis=1), 1.0)
     assert learner.effective_size(source, state) > 0
 
 
