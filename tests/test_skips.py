@@ -19,7 +19,7 @@ def test_module(): pytest.importorskip("no_such_package")
 def test_mark(): pass
 @pytest.mark.xfail(reason="known")
 def test_xfail(): assert False
-@pytest.mark.skipif("PRIORSHIFT_COMPILED" in __import__("os").environ, reason="PRIORSHIFT_COMPILED=0 turns numba off")
+@pytest.mark.skipif(True, reason="PRIORSHIFT_COMPILED=0 turns")
 def test_excused(): pass
 """
 CONFTEST = """
