@@ -15,7 +15,7 @@ from priorshift.datasets.synthetic import SyntheticProblem
 from priorshift.errors import SourceError
 from priorshift.risk import RiskData, Softmax
 from priorshift.source import Source, build_source
-from priorshift.source.head import fit_head
+from priorshift.source.head import trained_head
 from priorshift.source.model import LinearModel, ProbabilityModel, log_probabilities
 
 
@@ -94,7 +94,7 @@ def _uncalibrated(dataset: Dataset, loss: str, diameter: float | None) -> Source
 def _synthetic(dataset: Dataset, loss: str) -> Source:
     data = RiskData.of(dataset.X0, dataset.y0, dataset.n_classes)
     prior = data.counts / data.counts.sum()
-    weights = fit_head(data, Softmax(), prior, SyntheticProblem.radius)
+    weights = trained_head(data, Softmax(), prior, **SyntheticProblem.training)
     model = LinearModel(weights, np.arange(dataset.n_classes))
     return build_source(
         model,

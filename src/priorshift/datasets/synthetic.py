@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,6 +45,9 @@ class SyntheticProblem:
         last.)
     intercept : bool
         False: the linear model has no constant column.
+    training : dict
+        How f0 is trained: gradient descent on all rows from zero weights, 430 steps of rate 0.1.
+        It ends inside the ball, short of the optimum there, and gives the paper's row FIX.
 
     Examples
     --------
@@ -59,6 +64,7 @@ class SyntheticProblem:
     gradient_bound: ClassVar[float] = 1.0
     focus: ClassVar[int] = 2
     intercept: ClassVar[bool] = False
+    training: ClassVar[Mapping[str, Any]] = MappingProxyType({"steps": 430, "rate": 0.1})
 
     def __repr__(self) -> str:
         return f"SyntheticProblem({len(self.X0)} offline rows, {self.population!r})"

@@ -171,9 +171,10 @@ def _content_digest(path: Path, version: tuple[int, ...]) -> str:
 class StreamRun:
     """One learner through one stream.
 
-    The learner has its name and its settings: ``preset``, ``hint`` (with its ``period``),
-    ``sketch``, ``window``, ``gradient_bound``, ``meta_rate``; ``step`` runs the step size of that
-    number in its pool alone. ``calibration`` of f0 is by default the learner's own. The stream is
+    The learner has its name and its settings: ``preset``, ``hint`` (with its ``period``, or other
+    ``hint_settings``), ``sketch``, ``window``, ``gradient_bound``, ``prior_form``, ``meta_rate``,
+    ``gap_limit``, ``hedge``, ``solver``; ``step`` runs the step size of that number in its pool
+    alone. ``calibration`` of f0 is by default the learner's own. The stream is
     that of a ``shift`` with its settings between ``mu1`` and ``mu2``, or the order of the data:
     ``every`` takes each such label of it, and ``near`` labels on either side of a round stand for
     its class prior. ``track`` asks for "curve" or "weights" beside the error.
@@ -208,6 +209,11 @@ class StreamRun:
     mu1: tuple[float, ...] | None = None
     mu2: tuple[float, ...] | None = None
     shift_settings: tuple[tuple[str, float], ...] = ()
+    prior_form: str | None = None
+    hint_settings: tuple[tuple[str, float], ...] = ()
+    gap_limit: float | None = None
+    hedge: str | None = None
+    solver: str | None = None
 
     @property
     def label(self) -> str:

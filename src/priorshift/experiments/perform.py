@@ -14,11 +14,11 @@ from priorshift.cli.messages import first_lines
 from priorshift.datasets import OrderedData
 from priorshift.experiments.description import Data, StreamRun
 from priorshift.learners import Learner, as_learner
-from priorshift.learners.linear.hints import Periodic
+from priorshift.learners.linear.hints import HINTS, Hint
 from priorshift.risk import compiled
 from priorshift.simulation.evaluate import Result, evaluate
 from priorshift.simulation.recorded import RecordedStream
-from priorshift.simulation.shifts import shift_by_name
+from priorshift.simulation.shifts import PAPER_COURSE, Bernoulli, shift_by_name
 from priorshift.simulation.streams import SimulatedStream
 from priorshift.source import Source
 from priorshift.typing import FloatArray
@@ -79,7 +79,10 @@ class Prepared:
         assert run.shift is not None, "data without an order of their own need a shift"
         mu1 = self.dataset.mu1 if run.mu1 is None else np.array(run.mu1)
         mu2 = self.dataset.mu2 if run.mu2 is None else np.array(run.mu2)
-        shift = shift_by_name(run.shift, **dict(run.shift_settings))
+        settings = dict(run.shift_settings)
+        if run.shift == Bernoulli.name and run.seed == 0:
+            settings.setdefault("course", PAPER_COURSE)
+        shift = shift_by_name(run.shift, **settings)
         priors = shift.priors(mu1, mu2, run.rounds, np.random.default_rng(run.seed))
         return SimulatedStream(self.dataset.population, priors, run.batch_size, run.seed)
 
@@ -119,12 +122,16 @@ def make_learner(run: StreamRun, prepared: Prepared | None = None) -> Learner:
     settings: dict[str, Any] = {
         "preset": run.preset,
         "horizon": run.rounds,
-        "hint": run.hint if run.period is None else Periodic(period=run.period),
+        "hint": _hint(run),
         "order": run.protocol,
         "window": run.window,
         "sketch": run.sketch,
         "meta_rate": run.meta_rate,
         "gradient_bound": run.gradient_bound,
+        "prior_form": run.prior_form,
+        "gap_limit": run.gap_limit,
+        "hedge": run.hedge,
+        "solver": run.solver,
     }
     learner: Any = as_learner(run.learner, **settings)
     if run.step is not None and prepared is not None:
@@ -132,6 +139,14 @@ def make_learner(run: StreamRun, prepared: Prepared | None = None) -> Learner:
         settings["steps"] = (float(pool[min(run.step, len(pool) - 1)]),)
         learner = as_learner(run.learner, **settings)
     return learner  # type: ignore[no-any-return]
+
+
+def _hint(run: StreamRun) -> Hint | None:
+    """The hint with its settings; None is the learner's own."""
+    if run.hint is None:
+        return None
+    period = {} if run.period is None else {"period": run.period}
+    return HINTS[run.hint](**period, **dict(run.hint_settings))
 
 
 def calibration_of(run: StreamRun) -> Calibration:

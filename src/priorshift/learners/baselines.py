@@ -107,13 +107,18 @@ class WindowState(NamedTuple):
 class FTFWH(PriorSettings):
     """Follow the fixed-window history: the mean of the last ``window`` estimates.
 
+    Parameters
+    ----------
+    window : int
+        1,000 rounds, which the paper's printed numbers need; its text says 100.
+
     Examples
     --------
     >>> FTFWH(window=50).window
     50
     """
 
-    window: int = 100
+    window: int = 1000
     name: ClassVar[str] = "ftfwh"
     uses_late_labels: ClassVar[bool] = True
 

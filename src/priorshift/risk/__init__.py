@@ -1,7 +1,8 @@
 """The rewritten risk: losses, the ball, the stacked kernel, the implicit step."""
 
 from priorshift.risk.data import RiskData
-from priorshift.risk.implicit import ImplicitResult, ImplicitSolver
+from priorshift.risk.implicit import ImplicitResult, ImplicitSolver, Solver
+from priorshift.risk.inexact import SOLVERS, LinearisedSolver, PaperSolver, as_solver
 from priorshift.risk.kernel import RiskValue, class_risks, rewritten_risk
 from priorshift.risk.losses import Hinge, Loss, SmoothedHinge, Softmax, loss_by_name
 from priorshift.risk.sketches import (
@@ -19,20 +20,25 @@ from priorshift.risk.step import descend, gradient_step, norms, project_ball
 
 __all__ = [
     "SKETCHES",
+    "SOLVERS",
     "Blocks",
     "Coreset",
     "Herding",
     "Hinge",
     "ImplicitResult",
     "ImplicitSolver",
+    "LinearisedSolver",
     "Loss",
+    "PaperSolver",
     "RiskData",
     "RiskValue",
     "Sketch",
     "SketchError",
     "SmoothedHinge",
     "Softmax",
+    "Solver",
     "as_sketch",
+    "as_solver",
     "class_risks",
     "descend",
     "gradient_step",

@@ -14,8 +14,9 @@ The hinge loss is solved through its smoothed form, whose temperature is a setti
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -63,9 +64,38 @@ class ImplicitResult(NamedTuple):
     products: int = 0
 
 
+class Solver(ABC):
+    """How the implicit update is made: a frozen dataclass of settings with a name.
+
+    Examples
+    --------
+    >>> isinstance(ImplicitSolver(), Solver)
+    True
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def solve(
+        self,
+        data: RiskData,
+        loss: Loss,
+        centre: Float32Array,
+        start: Float32Array,
+        steps: FloatArray,
+        prior: FloatArray,
+        radius: float,
+        also: FloatArray | None = None,
+    ) -> ImplicitResult:
+        """Solve for all base learners: ``centre`` and ``start`` (N, K, d), ``steps`` (N,).
+
+        ``also`` is a class prior whose risk at the solution is wanted too, if it comes for free.
+        """
+
+
 @dataclass(frozen=True)
-class ImplicitSolver:
-    """How the implicit update is solved.
+class ImplicitSolver(Solver):
+    """Solve the implicit update to a tolerance.
 
     Parameters
     ----------
@@ -94,6 +124,7 @@ class ImplicitSolver:
     tolerance: float = 1e-4
     max_steps: int = 200
     smoothing: float = 0.01
+    name: ClassVar[str] = "exact"
 
     def solve(
         self,

@@ -12,7 +12,7 @@ from priorshift.learners.trackers.correction import Correction
 from priorshift.monitoring.guard import Guard
 from priorshift.monitoring.regions import Regions, Shape, Views
 from priorshift.priors import ESTIMATORS, ForeignEstimator
-from priorshift.risk import SKETCHES, ImplicitSolver
+from priorshift.risk import SKETCHES, SOLVERS
 from priorshift.source.model import LinearModel, ProbabilityModel, log_probabilities
 
 # A class goes into a file and comes out of it by this list only.
@@ -25,7 +25,7 @@ OWN: dict[str, Any] = {
     # Several names of one type differ by a setting: the first one names the type.
     **{f"prior/{name}": type(found) for name, found in reversed(list(ESTIMATORS.items()))},
     "prior/foreign": ForeignEstimator,
-    "solver/implicit": ImplicitSolver,
+    **{f"solver/{name}": kind for name, kind in SOLVERS.items()},
     **{f"sketch/{name}": kind for name, kind in SKETCHES.items()},
     "guard/guard": Guard,
     "model/linear": LinearModel,

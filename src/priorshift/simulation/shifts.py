@@ -20,6 +20,7 @@ from priorshift.errors import InputError, InputTypeError
 from priorshift.typing import FloatArray
 
 __all__ = [
+    "PAPER_COURSE",
     "Bernoulli",
     "Constant",
     "Given",
@@ -31,6 +32,10 @@ __all__ = [
     "shift_by_name",
     "total_variation",
 ]
+
+
+PAPER_COURSE = 47
+"""Seed of the course of switches that the paper's tables have under Ber."""
 
 
 def _check_pair(mu1: ArrayLike, mu2: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -194,23 +199,34 @@ class Bernoulli(Mixture):
     ----------
     probability : float
         p, the chance of a switch. (The text calls the chance to *stay* p; its numbers need this.)
+    course : int, optional
+        Seed of the course, so that streams with different rows share it; by default each stream
+        draws its own. The paper's tables have one course for all runs, ``PAPER_COURSE``.
 
     Examples
     --------
     >>> Bernoulli(probability=1).weights(4, np.random.default_rng(0))
     array([0., 1., 0., 1.])
+    >>> one = Bernoulli(course=PAPER_COURSE).weights(10_000, np.random.default_rng(0))
+    >>> int(np.abs(np.diff(one)).sum())
+    450
     """
 
     name: ClassVar[str] = "ber"
     probability: float = 0.05
+    course: int | None = None
 
     def __post_init__(self) -> None:
+        if self.course is not None:
+            check_integer(self.course, "course", least=0)
         value = self.probability
         if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) <= 1:
             raise InputError(f"probability is {value!r}; give a number from 0 to 1")
 
     def weights(self, rounds: int, rng: np.random.Generator) -> FloatArray:
         """Return ``alpha_t``, shape (T,)."""
+        if self.course is not None:
+            rng = np.random.default_rng(self.course)
         switches = rng.random(rounds) < self.probability
         switches[0] = False
         return (np.cumsum(switches) % 2).astype(np.float64)

@@ -101,6 +101,26 @@ def fit_head(data: RiskData, loss: Loss, prior: FloatArray, radius: float | None
     return scaled
 
 
+def trained_head(
+    data: RiskData, loss: Loss, prior: FloatArray, steps: int, rate: float
+) -> FloatArray:
+    """Train the head on S_0 for some steps of gradient descent on all rows, from zero weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.risk import Softmax
+    >>> data = RiskData.of(np.array([[1.0], [-1.0]]), np.array([0, 1]), n_classes=2)
+    >>> trained_head(data, Softmax(), np.array([0.5, 0.5]), steps=1, rate=0.5).ravel().tolist()
+    [0.25, -0.25]
+    """
+    W = np.zeros((1, data.n_classes, data.XT.shape[0]))
+    for _ in range(steps):
+        W -= rate * rewritten_risk(data, loss, W.astype(np.float32), prior).gradient
+    trained: FloatArray = W[0]
+    return trained
+
+
 def _penalised(
     data: RiskData, loss: Loss, prior: FloatArray, penalty: float, start: FloatArray | None
 ) -> FloatArray:

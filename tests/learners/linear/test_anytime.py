@@ -101,8 +101,8 @@ def test_newcomers_change_no_prediction_at_first(early, source, batches):
 
     mix = learner.batch_prior(source, batches[EARLY - 1])
     risks, W = gradient_step(data, source.loss, state.W, mix, state.steps, source.radius)
-    rate = learner.rate(source, EARLY + 1, len(state.steps))
-    old = np.einsum("n,nkd->kd", hedge_weights(state.losses + risks, rate), W)
+    rate = learner.rate(source, EARLY, len(state.steps))
+    old = np.einsum("n,nkd->kd", hedge_weights(state.losses + rate * risks, 1.0), W)
     grown = learner.adapt(source, state, batches[EARLY - 1])
     assert len(grown.W) == len(W) + 1
     np.testing.assert_allclose(learner.model(source, grown), old, atol=1e-5)

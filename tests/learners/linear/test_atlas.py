@@ -11,13 +11,14 @@ from priorshift.learners.linear.atlas import doubling_pool
 from priorshift.source import Batch
 
 
-def naive(reference, source, batches, steps, rate, clipped, loss="softmax"):
+def naive(reference, source, batches, steps, rate, clipped, loss="softmax", hedge="incremental"):
     """Algorithms 1 and 2, one base learner after the other, in float64: each round's p, w, w_i."""
     X, y = source.risk.XT.T.astype(np.float64), source.labels
     base = [source.head.astype(np.float64) for _ in steps]
     losses = [0.0 for _ in steps]
     for t, batch in enumerate(batches, start=1):
-        p = np.exp(-rate(t) * (np.array(losses) - min(losses)))
+        outside = rate(t) if hedge == "cumulative" else 1.0
+        p = np.exp(-outside * (np.array(losses) - min(losses)))
         p = p / p.sum()
         yield p, sum(p[i] * base[i] for i in range(len(steps))), list(base)
         mix = np.linalg.solve(source.confusion, [(batch.labels == k).mean() for k in range(3)])
@@ -25,14 +26,15 @@ def naive(reference, source, batches, steps, rate, clipped, loss="softmax"):
             mix = np.maximum(mix, 0)
         for i, step in enumerate(steps):
             value, gradient = reference.value_and_gradient(loss, X, y, base[i], mix)
-            losses[i] += value
+            losses[i] += value if hedge == "cumulative" else rate(t) * value
             base[i] = base[i] - step * gradient
             base[i] = base[i] * min(1.0, source.radius / np.linalg.norm(base[i]))
 
 
+@pytest.mark.parametrize("hedge", ["incremental", "cumulative"])
 @pytest.mark.parametrize("preset", ["paper", "theory"])
-def test_against_algorithms_1_and_2(reference, source, batches, preset):
-    learner = ATLAS(preset=preset, horizon=100)
+def test_against_algorithms_1_and_2(reference, source, batches, preset, hedge):
+    learner = ATLAS(preset=preset, horizon=100, hedge=hedge)
     T, D, K, sigma = 100, source.diameter, 3, source.sigma_min
     G = np.sqrt(2) * np.linalg.norm(source.risk.XT, axis=0).max()
     if preset == "paper":
@@ -48,7 +50,7 @@ def test_against_algorithms_1_and_2(reference, source, batches, preset):
         rate = lambda t: sigma / B * np.sqrt((np.log(number) + 2) / (K * T))  # noqa: E731
     np.testing.assert_allclose(learner.pool(source), steps, rtol=1e-5)
     state = learner.start(source)
-    expected = naive(reference, source, batches[:25], steps, rate, preset == "paper")
+    expected = naive(reference, source, batches[:25], steps, rate, preset == "paper", hedge=hedge)
     for (p, w, base), batch in zip(expected, batches, strict=False):
         np.testing.assert_allclose(learner.weights(source, state), p, rtol=1e-4)
         np.testing.assert_allclose(state.W, base, atol=1e-4)
@@ -57,6 +59,18 @@ def test_against_algorithms_1_and_2(reference, source, batches, preset):
         proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
         np.testing.assert_allclose(learner.predict_proba(source, state, batch), proba, atol=1e-4)
         state = learner.adapt(source, state, batch)
+
+
+def test_both_forms_of_hedge_agree_for_a_constant_rate(source, batches):
+    shared = {"steps": (0.01, 0.3, 1.0), "meta_rate": 0.7}
+    one, other = ATLAS(hedge="incremental", **shared), ATLAS(hedge="cumulative", **shared)
+    first, second = one.start(source), other.start(source)
+    for batch in batches[:30]:
+        first, second = one.adapt(source, first, batch), other.adapt(source, second, batch)
+        np.testing.assert_allclose(
+            one.weights(source, first), other.weights(source, second), rtol=1e-9
+        )
+    assert not np.allclose(first.losses, second.losses)
 
 
 def test_weights_of_a_large_rate_follow_the_best(reference, source, batches):

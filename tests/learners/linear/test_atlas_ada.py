@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from priorshift.learners import ATLAS, AtlasAda
 from priorshift.learners.linear.hints import HINTS, Periodic
-from priorshift.risk import ImplicitSolver, rewritten_risk
+from priorshift.risk import ImplicitSolver, LinearisedSolver, PaperSolver, rewritten_risk
 
 EXACT = ImplicitSolver(tolerance=1e-5, max_steps=500)
 
@@ -47,6 +47,7 @@ class Naive:
         self.centre = [source.head.astype(np.float64) for _ in steps]
         self.W = list(self.centre)
         self.losses, self.hinted = np.zeros(len(steps)), np.zeros(len(steps))
+        self.past = np.zeros(len(steps))  # losses, each times the rate of its round
         self.gaps = 0.0
 
     def follow(self, hint):
@@ -68,12 +69,20 @@ class Naive:
             free = self.centre[i] - step * slope
             self.centre[i] = free * min(1.0, self.source.radius / np.linalg.norm(free))
         self.losses = self.losses + risks
+        self.risks = risks
         # Lemma 8's reference point: the first base learner.
         gap = (risks - risks[0]) - (self.hinted - self.hinted[0])
         self.gaps += np.abs(gap).max() ** 2
 
     def weights(self, rate):
         p = np.exp(-rate * (self.scores - self.scores.min()))
+        return p / p.sum()
+
+    def incremental_weights(self, rate):
+        """Every loss with the rate of its own round; to be called once a round."""
+        scores = self.past + rate * self.hinted
+        self.past = self.past + rate * self.risks
+        p = np.exp(-(scores - scores.min()))
         return p / p.sum()
 
 
@@ -96,10 +105,11 @@ def test_adapt_first_against_algorithms_3_and_4(reference, source, batches, rate
         state = learner.adapt(source, state, batch)
         expected = {
             3.0: 3.0,
-            "self-confident": np.sqrt((np.log(3) + 2) / (1 + naive.gaps_then)),
+            "self-confident": np.sqrt(np.log(3) / (1 + naive.gaps_then)),
             None: min(1.0, 1 / (source.gradient_bound * source.diameter * np.sqrt(t))),
         }[rate]
-        p = naive.weights(expected)
+        weights = naive.weights if rate == "self-confident" else naive.incremental_weights
+        p = weights(expected)
         assert state.rate == pytest.approx(expected, rel=1e-3)
         np.testing.assert_allclose(state.W, naive.W, atol=4e-3)
         np.testing.assert_allclose(state.centre, naive.centre, atol=4e-3)
@@ -225,7 +235,7 @@ def test_the_theory_pool_covers_every_optimal_step(source, T):
 @pytest.mark.parametrize("hint", sorted(set(HINTS) - {"none"}))
 @pytest.mark.parametrize("order", ["adapt-first", "predict-first"])
 def test_every_base_model_solves_its_implicit_step(reference, source, batches, hint, order):
-    learner = AtlasAda(hint=hint, order=order, horizon=100)
+    learner = AtlasAda(hint=hint, order=order, horizon=100, solver="exact")
     X, y, state = source.risk.XT.T.astype(np.float64), source.labels, learner.start(source)
     for batch in batches[:8]:
         before, state = state, learner.adapt(source, state, batch)
@@ -285,14 +295,35 @@ def test_predict_first_follows_the_forecast(source, batches):
         np.testing.assert_allclose(state.hint_prior, expected, atol=1e-9)
 
 
-def test_meta_weights_use_the_hint_loss(source, batches):
+@pytest.mark.parametrize("hedge", ["incremental", "cumulative"])
+def test_meta_weights_use_the_hint_loss(source, batches, hedge):
     """Algorithm 4: the score is the past risk and H_t at the base models."""
-    learner = AtlasAda(hint="fwd", steps=(0.01, 5.0), meta_rate=2.0)
+    learner = AtlasAda(hint="fwd", steps=(0.01, 5.0), meta_rate=2.0, hedge=hedge)
     state = learner.start(source)
+    share = 2.0 if hedge == "incremental" else 1.0
     for batch in batches[:5]:
         before, state = state, learner.adapt(source, state, batch)
         hint = rewritten_risk(source.risk, source.loss, state.W, state.hint_prior).value
-        np.testing.assert_allclose(state.scores, before.losses + hint, atol=1e-5)
+        np.testing.assert_allclose(state.scores, before.losses + share * hint, atol=1e-5)
+
+
+def test_gaps_of_hint_and_risk_are_counted_up_to_a_limit(source, batches):
+    free = AtlasAda(hint="win", steps=(0.01, 5.0), meta_rate="self-confident")
+    tight = AtlasAda(hint="win", steps=(0.01, 5.0), meta_rate="self-confident", gap_limit=1e-3)
+    counted, limited = free.start(source), tight.start(source)
+    for batch in batches[:6]:
+        counted, limited = free.adapt(source, counted, batch), tight.adapt(source, limited, batch)
+    assert counted.gaps > 6e-6
+    assert limited.gaps == pytest.approx(5e-6)  # the first hint is the batch's own estimate
+    assert limited.rate > counted.rate
+
+
+def test_presets_choose_the_solver():
+    assert isinstance(AtlasAda().implicit, PaperSolver)
+    assert isinstance(AtlasAda(preset="theory").implicit, ImplicitSolver)
+    assert isinstance(AtlasAda(preset="anytime").implicit, ImplicitSolver)
+    assert isinstance(AtlasAda(solver="linearised").implicit, LinearisedSolver)
+    assert isinstance(AtlasAda(preset="theory", solver="paper").implicit, PaperSolver)
 
 
 def test_hints_that_see_the_batch_adapt_faster(source, blobs):

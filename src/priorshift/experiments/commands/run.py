@@ -110,7 +110,7 @@ def _add_what(group: Any) -> None:
         "--loss", choices=("softmax", "hinge"), default="softmax", help="loss of linear learners"
     )
     group.add_argument(
-        "--window", type=whole_number(), metavar="ROUNDS", help="memory of ftfwh (default: 100)"
+        "--window", type=whole_number(), metavar="ROUNDS", help="memory of ftfwh (default: 1000)"
     )
     group.add_argument(
         "--sketch",

@@ -13,6 +13,7 @@ from priorshift.experiments.description import Data
 from priorshift.experiments.description import StreamRun as StreamRun
 from priorshift.experiments.paper import declared
 from priorshift.learners import LEARNERS, as_learner
+from priorshift.simulation.shifts import Bernoulli
 
 EXPERIMENTS = (
     *("table1", "table2", "table3", "table4"),
@@ -22,7 +23,11 @@ EXPERIMENTS = (
 
 # Fields of a block that only these learners know; the others of the same block run without.
 _LINEAR = ("uogd", "atlas", "atlas-ada")
-_ONLY = {"sketch": _LINEAR, "hint": ("atlas-ada",), "period": ("atlas-ada",)}
+_ONLY = {
+    **dict.fromkeys(("sketch", "prior_form"), _LINEAR),
+    **dict.fromkeys(("hint", "hint_settings", "period", "solver", "gap_limit"), ("atlas-ada",)),
+    "hedge": ("atlas", "atlas-ada"),
+}
 _DEFAULTS: dict[str, Any] = {"role": "cell", "shift": None, "track": (), "seeds": 10**6}
 # Longer lists are cut to their ends and middle.
 _QUICK_LIST = 3
@@ -103,6 +108,11 @@ def _run(fields: dict[str, Any], seed: int, quick: bool) -> StreamRun:
     own = {
         name: value for name, value in fields.items() if name not in _ONLY or learner in _ONLY[name]
     }
+    if isinstance(own.get("hint_settings"), dict):
+        own["hint_settings"] = tuple(own["hint_settings"].items())
+    course = own.pop("course", None)
+    if course is not None and own["shift"] == Bernoulli.name:
+        own["shift_settings"] = (("course", course),)
     sizes = declared()["quick" if quick else "sizes"]
     rounds = own.get("rounds", sizes["rounds"])
     own["rounds"] = min(rounds, sizes["rounds"]) if quick else rounds

@@ -16,9 +16,13 @@ from priorshift.learners.linear.anytime import (
     joined_models,
     tuned_for,
 )
-from priorshift.learners.linear.ensemble import hedge_weights, mean_model, mean_proba
+from priorshift.learners.linear.ensemble import (
+    EnsembleSettings,
+    hedge_weights,
+    mean_model,
+    mean_proba,
+)
 from priorshift.learners.linear.uogd import static_step
-from priorshift.learners.settings import LinearSettings
 from priorshift.risk import gradient_step
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
@@ -52,7 +56,10 @@ def check_pool(steps: tuple[float, ...] | None) -> None:
 
 
 class AtlasState(NamedTuple):
-    """Rounds seen, base models (N, K, d), their cumulative risks, the last estimate, the pool."""
+    """Rounds seen, base models (N, K, d), their cumulative risks, the last estimate, the pool.
+
+    The risks count with the rates of their rounds where Hedge is incremental.
+    """
 
     t: int
     W: Float32Array
@@ -62,7 +69,7 @@ class AtlasState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ATLAS(LinearSettings):
+class ATLAS(EnsembleSettings):
     r"""Adapting to label shift, for an unknown amount of drift.
 
     Each base learner takes UOGD's step with its own size; Hedge weighs them by their cumulative
@@ -123,15 +130,15 @@ class ATLAS(LinearSettings):
 
     def predict_proba(self, source: Source, state: AtlasState, batch: Batch) -> FloatArray:
         """Probabilities of the weighted mean model."""
-        rate = self.rate(source, state.t + 1, len(state.steps))
-        return mean_proba(state.losses, rate, state.W, batch.features)
+        return mean_proba(state.losses, self._now(source, state), state.W, batch.features)
 
     def adapt(self, source: Source, state: AtlasState, batch: Batch) -> AtlasState:
         """One gradient step of every base learner, all in one pass over the held-out set."""
         estimate = self.batch_prior(source, batch)
         data = self.risk_data(source, state.t)
         risks, W = gradient_step(data, source.loss, state.W, estimate, state.steps, source.radius)
-        state = AtlasState(state.t + 1, W, state.losses + risks, estimate, state.steps)
+        rate = self.rate_of_round(self.rate(source, state.t + 1, len(state.steps)))
+        state = AtlasState(state.t + 1, W, state.losses + rate * risks, estimate, state.steps)
         return self._grow(source, state) if self.anytime and grows_at(state.t) else state
 
     def _grow(self, source: Source, state: AtlasState) -> AtlasState:
@@ -139,7 +146,7 @@ class ATLAS(LinearSettings):
         if self.steps is not None:
             return state
         growth = grown_pool(state.steps, float(self.pool(source, state.t)[-1]))
-        rate = self.rate(source, state.t + 1, len(state.steps))
+        rate = self._now(source, state)
         return state._replace(
             W=joined_models(state.W, hedge_weights(state.losses, rate), growth),
             losses=joined_losses(state.losses, rate, growth),
@@ -148,7 +155,11 @@ class ATLAS(LinearSettings):
 
     def weights(self, source: Source, state: AtlasState) -> FloatArray:
         """Meta weights p_t (N,) of the base learners."""
-        return hedge_weights(state.losses, self.rate(source, state.t + 1, len(state.steps)))
+        return hedge_weights(state.losses, self._now(source, state))
+
+    def _now(self, source: Source, state: AtlasState) -> float:
+        """What the sum of losses is multiplied by in the weights of the round to come."""
+        return self.rate_of_sum(self.rate(source, state.t + 1, len(state.steps)))
 
     def model(self, source: Source, state: AtlasState) -> Float32Array:
         """The linear model w_t (K, d) that predicts now."""

@@ -6,13 +6,13 @@ its meta-algorithm.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from priorshift._validation import check_choice, check_positive
-from priorshift.errors import InputError, InputTypeError
+from priorshift.errors import InputError
 from priorshift.learners.linear.anytime import (
     grown_pool,
     grows_at,
@@ -23,6 +23,7 @@ from priorshift.learners.linear.anytime import (
 )
 from priorshift.learners.linear.atlas import check_pool, doubling_pool
 from priorshift.learners.linear.ensemble import (
+    EnsembleSettings,
     hedge_weights,
     mean_model,
     mean_proba,
@@ -30,21 +31,35 @@ from priorshift.learners.linear.ensemble import (
 )
 from priorshift.learners.linear.hints import Hint, as_hint
 from priorshift.learners.linear.uogd import static_step
-from priorshift.learners.settings import LinearSettings, NamedSetting
+from priorshift.learners.settings import NamedSetting
 from priorshift.priors import project_simplex
-from priorshift.risk import ImplicitSolver, RiskValue, descend, rewritten_risk
+from priorshift.risk import (
+    ImplicitSolver,
+    PaperSolver,
+    RiskValue,
+    Solver,
+    as_solver,
+    descend,
+    rewritten_risk,
+)
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
 
 _LARGEST_PAPER_STEP = 49.0
 
 
+def _as_solver_or_none(solver: object) -> Solver | None:
+    return None if solver is None else as_solver(solver)
+
+
 class AtlasAdaState(NamedTuple):
     """What one stream has learned.
 
     ``centre`` are the intermediate models (hat w), ``W`` the base models, ``losses`` the cumulative
-    risks, ``scores`` the losses with the hint's that weigh the base learners now at ``rate``;
-    ``gaps`` sums the squared largest distance of hint and risk; ``hint`` is the hint's own memory.
+    risks, ``scores`` those with the hint's, which weigh the base learners now at ``rate``. Where
+    Hedge is incremental both count with the rates of their rounds, and ``rate`` is the last of
+    them. ``gaps`` sums the squared largest distance of hint and risk; ``hint`` is the hint's own
+    memory.
     """
 
     t: int
@@ -62,7 +77,7 @@ class AtlasAdaState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AtlasAda(LinearSettings):
+class AtlasAda(EnsembleSettings):
     r"""ATLAS with a hint :math:`H_t(w) = \sum_k [h_t]_k \hat R_0^k(w)` and implicit updates.
 
     .. math:: \hat w_{t,i} = \Pi_W[\hat w_{t-1,i} - \eta_i \nabla\hat R_{t-1}(w_{t-1,i})], \qquad
@@ -84,9 +99,13 @@ class AtlasAda(LinearSettings):
     meta_rate : float or "self-confident", optional
         Hedge's rate. By default ATLAS's in the paper preset; in the theory preset "self-confident",
         Lemma 8's :math:`\sqrt{(\ln N + 2) / (1 + \sum_s \max_i |\tilde R_s - \tilde H_s|^2)}` over
-        the rounds so far.
-    solver : ImplicitSolver
-        Tolerance of the implicit update.
+        the rounds so far (the authors' runs have :math:`\ln N` there, and so has the paper preset).
+    gap_limit : float, optional
+        The largest distance of hint and risk that a self-confident rate counts in a round.
+    solver : str or Solver, optional
+        How the implicit update is solved: "exact", to a tolerance; "paper", the authors' 7
+        iterations of L-BFGS; "linearised", the gradient step of the remark on implicit updates. By
+        default the paper's in the paper preset, exact in the others.
 
     Examples
     --------
@@ -98,7 +117,8 @@ class AtlasAda(LinearSettings):
     order: str = "adapt-first"
     steps: tuple[float, ...] | None = None
     meta_rate: float | str | None = None
-    solver: ImplicitSolver = field(default_factory=ImplicitSolver)
+    gap_limit: float | None = None
+    solver: NamedSetting[Solver | None] = NamedSetting(_as_solver_or_none, None)  # noqa: RUF009
     name: ClassVar[str] = "atlas-ada"
 
     def __post_init__(self) -> None:
@@ -110,8 +130,7 @@ class AtlasAda(LinearSettings):
             raise InputError(f"meta_rate is {rate!r}: give a number or 'self-confident'")
         if not isinstance(rate, str):
             check_positive("meta_rate", rate)
-        if not isinstance(self.solver, ImplicitSolver):
-            raise InputTypeError(f"solver is {self.solver!r}: pass an ImplicitSolver")
+        check_positive("gap_limit", self.gap_limit)
 
     @property
     def protocol(self) -> str:
@@ -137,7 +156,22 @@ class AtlasAda(LinearSettings):
             return float(self.meta_rate)
         if self.meta_rate is None and self.preset != "theory":
             return self.paper_rate(source, t)
-        return float(np.sqrt((np.log(n_learners) + 2.0) / (1.0 + gaps)))
+        extra = 2.0 if self.preset == "theory" else 0.0
+        return float(np.sqrt((np.log(n_learners) + extra) / (1.0 + gaps)))
+
+    @property
+    def implicit(self) -> Solver:
+        """What solves the implicit update: the user's choice, or the preset's."""
+        if self.solver is not None:
+            return self.solver
+        return PaperSolver() if self.preset == "paper" else ImplicitSolver()
+
+    @property
+    def incremental(self) -> bool:
+        """Whether each loss counts with the rate of its own round."""
+        # A self-confident rate has its guarantee (Lemma 8) with the sum of all losses.
+        confident = self.meta_rate == "self-confident" and self.hedge is None
+        return super().incremental and not confident
 
     def start(self, source: Source) -> AtlasAdaState:
         """All base learners begin at the source's head."""
@@ -176,12 +210,12 @@ class AtlasAda(LinearSettings):
     def _grow(self, source: Source, state: AtlasAdaState) -> AtlasAdaState:
         """Let base learners join that a longer stream needs."""
         growth = grown_pool(state.steps, float(self.pool(source, state.t)[-1]))
-        weights = hedge_weights(state.scores, state.rate)
+        weights, rate = self.weights(source, state), self.rate_of_sum(state.rate)
         return state._replace(
             centre=joined_models(state.centre, weights, growth),
             W=joined_models(state.W, weights, growth),
-            losses=joined_losses(state.losses, state.rate, growth),
-            scores=joined_losses(state.scores, state.rate, growth),
+            losses=joined_losses(state.losses, rate, growth),
+            scores=joined_losses(state.scores, rate, growth),
             hint_loss=padded(state.hint_loss, float(weights @ state.hint_loss), growth),
             steps=growth.steps,
         )
@@ -202,7 +236,7 @@ class AtlasAda(LinearSettings):
         risk = None
         if hint_prior.any():
             data = self.risk_data(source, t)
-            found = self.solver.solve(
+            found = self.implicit.solve(
                 data,
                 source.loss,
                 state.centre,
@@ -215,12 +249,13 @@ class AtlasAda(LinearSettings):
             W, hint_loss, risk = found.W, found.hint_loss, found.risk
         else:
             W, hint_loss = state.centre, np.zeros(len(state.steps))
+        rate = self.rate(source, t, len(state.steps), state.gaps)
         state = state._replace(
             W=W,
             hint_prior=hint_prior,
             hint_loss=hint_loss,
-            scores=state.losses + hint_loss,
-            rate=self.rate(source, t, len(state.steps), state.gaps),
+            scores=state.losses + self.rate_of_round(rate) * hint_loss,
+            rate=rate,
         )
         return state, risk
 
@@ -233,15 +268,19 @@ class AtlasAda(LinearSettings):
             risk = rewritten_risk(data, source.loss, state.W, state.estimate)
         # Any reference point may be subtracted from risk and hint: the first base model serves.
         gap = risk.value - state.hint_loss
+        largest = float(np.abs(gap - gap[0]).max())
+        if self.gap_limit is not None:
+            largest = min(largest, self.gap_limit)
         return state._replace(
             centre=descend(state.centre, risk.gradient, state.steps, source.radius),
-            losses=state.losses + risk.value,
-            gaps=state.gaps + float(np.abs(gap - gap[0]).max()) ** 2,
+            losses=state.losses + self.rate_of_round(state.rate) * risk.value,
+            gaps=state.gaps + largest**2,
         )
 
     def predict_proba(self, source: Source, state: AtlasAdaState, batch: Batch) -> FloatArray:
         """Probabilities of the weighted mean model."""
-        return mean_proba(state.scores, state.rate, state.W, batch.features)
+        rate = self.rate_of_sum(state.rate)
+        return mean_proba(state.scores, rate, state.W, batch.features)
 
     def prior(self, source: Source, state: AtlasAdaState) -> FloatArray:
         """The hint's class prior where there is one, else the last batch's estimate."""
@@ -255,7 +294,7 @@ class AtlasAda(LinearSettings):
 
     def weights(self, source: Source, state: AtlasAdaState) -> FloatArray:
         """Meta weights p_t (N,) of the base learners."""
-        return hedge_weights(state.scores, state.rate)
+        return hedge_weights(state.scores, self.rate_of_sum(state.rate))
 
     def model(self, source: Source, state: AtlasAdaState) -> Float32Array:
         """The linear model w_t (K, d) that predicts now."""
