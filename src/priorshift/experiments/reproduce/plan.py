@@ -22,7 +22,11 @@ EXPERIMENTS = (
 
 # Fields of a block that only these learners know; the others of the same block run without.
 _LINEAR = ("uogd", "atlas", "atlas-ada")
-_ONLY = {"sketch": _LINEAR, "hint": ("atlas-ada",), "period": ("atlas-ada",)}
+_POOLED = ("atlas", "atlas-ada")
+_ONLY = {
+    **{"sketch": _LINEAR, "gradient_bound": _LINEAR, "loss_bound": _POOLED},
+    **{"hint": ("atlas-ada",), "period": ("atlas-ada",)},
+}
 _DEFAULTS: dict[str, Any] = {"role": "cell", "shift": None, "track": (), "seeds": 10**6}
 # Longer lists are cut to their ends and middle.
 _QUICK_LIST = 3
@@ -110,7 +114,7 @@ def _run(fields: dict[str, Any], seed: int, quick: bool) -> StreamRun:
     own.setdefault("protocol", as_learner(learner).protocol)
     problem = "synthetic" if data.dataset == "synthetic" else data.problem
     if problem is not None and learner != "rogd":  # whose G is that of the reweighting vector
-        own["gradient_bound"] = PAPER_CONSTANTS[problem].gradient_bound
+        own.setdefault("gradient_bound", PAPER_CONSTANTS[problem].gradient_bound)
     return StreamRun(**own, seed=seed)
 
 
