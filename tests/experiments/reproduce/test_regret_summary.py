@@ -196,6 +196,9 @@ def test_notes_say_what_was_measured():
     (note,) = summarise(runs).notes
     assert "0.820" in note
     assert "0.460" in note
+    pair = regret_runs(0.72, environment="lin")
+    pair += regret_runs(0.66, environment="lin", learner=ESTIMATED)
+    assert "0.720 with the theorem's own B, 0.660 with B" in summarise(pair).notes[2]
     (note,) = summarise(regret_runs(0.5)).notes
     assert "T = 16000 rounds the weights of the 2 base learners" in note
     assert "between 0.500 and 0.500" in note

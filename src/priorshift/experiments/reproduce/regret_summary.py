@@ -145,7 +145,8 @@ def summarise(results: Results) -> Summary:
     claims = [*_exponent_claims(series), *_bound_claims(series), *_ratio_claims(ratios)]
     claims += [*_static_claims(known), *_function_claims(known)]
     claims += [*_lemma1_claims(first), *_lemma2_claims(second)]
-    notes = [*_weight_notes(known), *_clipping_note(series), *_noise_note(series)]
+    notes = [*_weight_notes(known), *_estimate_note(series), *_clipping_note(series)]
+    notes += _noise_note(series)
     return Summary(series, ratios, first, second, claims, notes)
 
 
@@ -385,6 +386,18 @@ def rounds_to_move(risks: Sequence[float], rate: float, rounds: int) -> float:
 def _slope(series: list[Series], *wanted: Any) -> float | None:
     fits = (one.fit for one in series if one[:4] == wanted and one.fit is not None)
     return next((fit.slope for fit in fits), None)
+
+
+def _estimate_note(series: list[Series]) -> list[str]:
+    """What the estimated B does to the exponent."""
+    own = _slope(series, "atlas-theory", "lin", "constant", 10)
+    estimated = _slope(series, ESTIMATED, "lin", "constant", 10)
+    if own is None or estimated is None:
+        return []
+    return [
+        f"atlas-theory under one slow drift has the exponent {own:.3f} with the theorem's own B, "
+        f"{estimated:.3f} with B estimated and all else the same."
+    ]
 
 
 def _clipping_note(series: list[Series]) -> list[str]:
