@@ -93,3 +93,35 @@ def test_rates(constants):
     # V large enough that the drift rules, small enough that the interval is not a single round.
     busy = atlas_bound(constants, 4_000_000, 40.0, 8) / atlas_bound(constants, 500_000, 40.0, 8)
     assert 3.0 < busy < 4.2  # 8^(2/3) = 4, less what the sqrt(T) terms take away
+
+
+@pytest.mark.parametrize("rounds", [10, 300, 4000])
+@pytest.mark.parametrize("share", [1e-3, 0.05, 1.0])
+@pytest.mark.parametrize("step", [1e-3, 0.03, 1.0])
+def test_theorem_1_with_the_variation_of_the_risks(constants, rounds, share, step):
+    """Inequality (uogd-vt-bound) before it is simplified, for every length of its intervals.
+
+    V_T^R is at most B a round. The appendix prints B V_T^R, which for B > 1 is larger.
+    """
+    functions = share * B * rounds
+    lengths = np.arange(1, 200 * rounds + 1)  # beyond T there is one interval: no harm
+    before = (
+        2 * step * K * G**2 * rounds / SIGMA**2
+        + (2 * GAMMA**2 * rounds / lengths + GAMMA**2) / (2 * step)
+        + 2 * lengths * functions
+    )
+    found = uogd_bound(constants, rounds, functions / B, step)
+    printed = uogd_bound(constants, rounds, functions, step)
+    assert before.min() <= found < printed
+
+
+@pytest.mark.parametrize("b", [0.5, 4.2, 30.0])
+def test_lemma_7_with_another_rate(constants, b):
+    """Its proof: (ln N + 2) / rate + rate B^2 K T / sigma^2, at the rate of another B."""
+    T, N = 500, 8
+    rate = SIGMA / b * np.sqrt((np.log(N) + 2) / (K * T))
+    meta = (np.log(N) + 2) / rate + rate * B**2 * K * T / SIGMA**2
+    own = 2 * B / SIGMA * np.sqrt((np.log(N) + 2) * K * T)
+    difference = atlas_bound(constants, T, 1.0, N, b) - atlas_bound(constants, T, 1.0, N)
+    assert difference == pytest.approx(meta - own, abs=1e-6)
+    assert difference >= -1e-6  # Lemma 7's own rate is the best one

@@ -48,6 +48,31 @@ def whole_number(least: int = 1, most: int = _MOST) -> Callable[[str], int]:
     return read
 
 
+def number_or(word: str) -> Callable[[str], float | str]:
+    """Return a reader of positive numbers that also takes one word.
+
+    Examples
+    --------
+    >>> number_or("estimate")("2.5"), number_or("estimate")("estimate")
+    (2.5, 'estimate')
+    """
+
+    def read(text: str) -> float | str:
+        if text == word:
+            return word
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not 0 < value < float("inf"):
+            raise argparse.ArgumentTypeError(
+                f"{text!r} will not do; give a number above 0, or {word}"
+            )
+        return value
+
+    return read
+
+
 def names(kind: str, known: Collection[str]) -> Callable[[str], list[str]]:
     """Return a reader of names with commas between them; a name given twice counts once.
 

@@ -172,12 +172,13 @@ class StreamRun:
     """One learner through one stream.
 
     The learner has its name and its settings: ``preset``, ``hint`` (with its ``period``, or other
-    ``hint_settings``), ``sketch``, ``window``, ``gradient_bound``, ``prior_form``, ``meta_rate``,
-    ``gap_limit``, ``hedge``, ``solver``; ``step`` runs the step size of that number in its pool
-    alone. ``calibration`` of f0 is by default the learner's own. The stream is
-    that of a ``shift`` with its settings between ``mu1`` and ``mu2``, or the order of the data:
-    ``every`` takes each such label of it, and ``near`` labels on either side of a round stand for
-    its class prior. ``track`` asks for "curve" or "weights" beside the error.
+    ``hint_settings``), ``sketch``, ``window``, ``gradient_bound`` and ``loss_bound`` (numbers, or
+    "estimate"), ``prior_form``, ``meta_rate``, ``gap_limit``, ``hedge``, ``solver``; ``step`` runs
+    the step size of that number in its pool alone. ``calibration`` of f0 is by default the
+    learner's own. The stream is that of a ``shift`` with its settings between ``mu1`` and ``mu2``,
+    or the order of the data: ``every`` takes each such label of it, and ``near`` labels on either
+    side of a round stand for its class prior. ``track`` asks for "curve" or "weights" beside the
+    error.
 
     Examples
     --------
@@ -203,7 +204,8 @@ class StreamRun:
     track: tuple[str, ...] = ()
     preset: str = "paper"
     window: int | None = None
-    gradient_bound: float | None = None
+    gradient_bound: float | str | None = None
+    loss_bound: float | str | None = None
     loss: str = "softmax"
     calibration: str | None = None
     mu1: tuple[float, ...] | None = None

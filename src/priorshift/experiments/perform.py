@@ -132,6 +132,7 @@ def make_learner(run: StreamRun, prepared: Prepared | None = None) -> Learner:
         "gap_limit": run.gap_limit,
         "hedge": run.hedge,
         "solver": run.solver,
+        "loss_bound": run.loss_bound,
     }
     learner: Any = as_learner(run.learner, **settings)
     if run.step is not None and prepared is not None:
@@ -208,9 +209,9 @@ def _courses(run: StreamRun, learner: Any, source: Source, result: Result) -> di
         found["curve"] = thinned(100 * result.errors[:, None])[:, 0].tolist()
     if result.weights is not None:
         found["weights"] = thinned(result.weights).tolist()
-        found["final_weights"] = result.weights[-1].tolist()
-    if run.step is not None or result.weights is not None:
-        found["steps"] = learner.pool(source).tolist()
+    if hasattr(result.state, "steps"):  # a pool: its weights after the last round
+        found["steps"] = result.state.steps.tolist()
+        found["final_weights"] = learner.weights(source, result.state).tolist()
     return found
 
 

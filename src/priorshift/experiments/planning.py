@@ -81,11 +81,13 @@ def _warn_of_unused(options: argparse.Namespace) -> None:
         "hint": ["atlas-ada"],
         "window": [name for name in LEARNERS if _has(name, "window")],
         "sketch": list(filter(uses_sketch, LEARNERS)),
+        "gradient_bound": list(filter(uses_sketch, LEARNERS)),
+        "loss_bound": [name for name in LEARNERS if _has(name, "loss_bound")],
     }
     for option, learners in users.items():
         if getattr(options, option) is not None and not set(learners) & set(options.learner):
             warnings.warn(
-                f"--{option} is for {', '.join(learners)}; it means nothing to "
+                f"--{option.replace('_', '-')} is for {', '.join(learners)}; it means nothing to "
                 f"{', '.join(options.learner)}",
                 PriorshiftWarning,
                 stacklevel=2,
@@ -150,8 +152,17 @@ def _run(
         window=options.window if _has(learner, "window") else None,
         loss=options.loss,
         calibration=options.calibration,
-        **paper_settings(prepared.dataset, options.preset),
+        **{**paper_settings(prepared.dataset, options.preset), **_bounds(options, learner)},
     )
+
+
+def _bounds(options: argparse.Namespace, learner: str) -> dict[str, Any]:
+    """G and B where the user gives them, for the learners that have a use for them."""
+    given = {
+        "gradient_bound": options.gradient_bound if uses_sketch(learner) else None,
+        "loss_bound": options.loss_bound if _has(learner, "loss_bound") else None,
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def class_prior(text: str, dataset: Dataset, option: str) -> FloatArray:
@@ -270,7 +281,16 @@ def make_record(row: Row, found: Sequence[Mapping[str, Any]]) -> Record:
         variation=mean("variation"),
         seconds=seconds,
         rounds_per_second=len(found) * run.rounds / max(seconds, 1e-9),
+        final_weights=_final_weights(found),
     )
+
+
+def _final_weights(found: Sequence[Mapping[str, Any]]) -> dict[str, list[float]] | None:
+    """Mean over the seeds of the meta weights after the last round, with the pool's step sizes."""
+    if any("final_weights" not in one for one in found):
+        return None
+    weights = np.mean([one["final_weights"] for one in found], axis=0)
+    return {"steps": list(found[0]["steps"]), "weights": weights.tolist()}
 
 
 def summary(record: Record) -> str:
@@ -298,7 +318,10 @@ def is_papers(options: argparse.Namespace) -> bool:
     >>> is_papers(parse(["run"])), is_papers(parse(["run", "--preset", "theory"]))
     (True, False)
     """
-    own_values = ("mu1", "mu2", "period", "probability", "window", "sketch")
+    own_values = (
+        *("mu1", "mu2", "period", "probability", "window", "sketch"),
+        *("gradient_bound", "loss_bound"),
+    )
     own = all(options.protocol in (None, as_learner(name).protocol) for name in options.learner)
     return (
         options.data == "synthetic"

@@ -241,11 +241,9 @@ class ROGD(StepSettings):
     def _step(self, source: Source, t: int = 1) -> float:
         if self.step is not None:
             return self.step
-        steep = self.gradient_bound
-        if steep is None and self.preset != "theory":
-            steep = 1.0
-        elif steep is None:
-            steep = self._bound(source)
+        theory = self.preset == "theory"
+        steep = self.gradient_bound or (self._bound(source) if theory else 1.0)
+        assert not isinstance(steep, str), "refused when the learner was made"
         return float(np.sqrt(2.0) / (steep * np.sqrt(self.rounds_at(t))))
 
     def _bound(self, source: Source) -> float:

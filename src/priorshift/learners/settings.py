@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from priorshift._validation import check_choice, check_integer, check_positive
+from priorshift.errors import InputError
 from priorshift.learners.base import Learner
 from priorshift.priors import (
     PriorEstimator,
@@ -21,6 +22,7 @@ from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
 
 PRESETS = ("paper", "theory", "anytime")
+ESTIMATE = "estimate"
 FORMS = ("raw", "clipped", "simplex")
 
 T = TypeVar("T")
@@ -57,6 +59,38 @@ class NamedSetting(Generic[T]):
 
     def __set__(self, learner: Any, given: str | T) -> None:
         learner.__dict__[self._name] = self._resolve(given)
+
+
+def check_bound(setting: str, value: float | str | None) -> None:
+    """Refuse a bound that is given but neither a positive, finite number nor "estimate".
+
+    Examples
+    --------
+    >>> check_bound("loss_bound", "estimate")
+    >>> check_bound("loss_bound", "guess")
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: loss_bound is 'guess': give a number or 'estimate'
+    """
+    if not isinstance(value, str):
+        check_positive(setting, value)
+    elif value != ESTIMATE:
+        raise InputError(f"{setting} is {value!r}: give a number or {ESTIMATE!r}")
+
+
+def chosen_bound(
+    setting: float | str | None, bound: Callable[[], float], estimate: Callable[[], float]
+) -> float:
+    """What a setting that ``check_bound`` has passed stands for: a number, or one of the two.
+
+    Examples
+    --------
+    >>> [chosen_bound(setting, lambda: 9.0, lambda: 2.0) for setting in (1.0, None, "estimate")]
+    [1.0, 9.0, 2.0]
+    """
+    if setting is None:
+        return bound()
+    return estimate() if isinstance(setting, str) else setting
 
 
 @dataclass(frozen=True)
@@ -124,8 +158,9 @@ class StepSettings(PriorSettings):
         T, the number of rounds that step sizes and rates are tuned for. Longer streams are fine;
         the guarantee then speaks of the first T rounds only. None: there is no T, t takes its
         place and pools of step sizes grow (``priorshift.learners.linear.anytime``).
-    gradient_bound : float, optional
-        G, in the place of the bound that the source computes from its data.
+    gradient_bound : float or "estimate", optional
+        G, in the place of the bound that the source computes from its data. For learners with a
+        linear model "estimate" is that of ``Source.estimated_bounds``.
 
     Examples
     --------
@@ -136,14 +171,19 @@ class StepSettings(PriorSettings):
 
     preset: str = "paper"
     horizon: int | None = 10_000
-    gradient_bound: float | None = None
+    gradient_bound: float | str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("preset", self.preset, PRESETS)
         if self.horizon is not None:
             check_integer(self.horizon, "horizon", least=1)
-        check_positive("gradient_bound", self.gradient_bound)
+        check_bound("gradient_bound", self.gradient_bound)
+        if self.gradient_bound == ESTIMATE and not self.has_model:
+            raise InputError(
+                f"gradient_bound is {ESTIMATE!r}, which is measured on linear models: {self.name} "
+                "has none, give a number"
+            )
 
     @property
     def anytime(self) -> bool:
@@ -206,12 +246,82 @@ class LinearSettings(StepSettings):
         """The last batch's estimate."""
         return project_simplex(state.estimate)
 
-    def paper_rate(self, source: Source, t: int) -> float:
-        r"""Hedge's rate in the paper's experiments: :math:`\min(1, 1 / (G \Gamma \sqrt t))`."""
-        return float(min(1.0, 1.0 / (self.steepness(source) * source.diameter * np.sqrt(t))))
-
     def steepness(self, source: Source) -> float:
         """G: the user's, or the source's."""
-        if self.gradient_bound is not None:
-            return self.gradient_bound
-        return max(source.gradient_bound, 1e-12)  # all features zero: any step will do
+        found = chosen_bound(
+            self.gradient_bound,
+            lambda: source.gradient_bound,
+            lambda: source.estimated_bounds.gradient,
+        )
+        return max(found, 1e-12)  # all features zero: any step will do
+
+
+@dataclass(frozen=True)
+class PoolSettings(LinearSettings):
+    r"""How Hedge weighs a pool of base learners.
+
+    Parameters
+    ----------
+    loss_bound : float or "estimate", optional
+        B, how far apart losses can be: the rate is divided by it. By default it is the largest loss
+        of the ball in the theory preset (Lemma 7), and in the paper's :math:`G \Gamma`, which
+        bounds the difference of two losses. Both are worst cases that Hedge may never move under;
+        "estimate" is that of ``Source.estimated_bounds``.
+    hedge : {"incremental", "cumulative"}, optional
+        Weights proportional to :math:`\exp(-\sum_{s<t} \varepsilon_s \hat R_s)`, each loss with the
+        rate of its round, or to :math:`\exp(-\varepsilon_t \sum_{s<t} \hat R_s)`. The two agree for
+        a constant rate. By default incremental, the authors' form; cumulative in the theory preset
+        and wherever the rate is "self-confident", which has its guarantee in that form.
+
+    Examples
+    --------
+    >>> from priorshift.learners import ATLAS
+    >>> ATLAS(loss_bound="estimate").loss_bound
+    'estimate'
+    >>> ATLAS().incremental, ATLAS(preset="theory").incremental
+    (True, False)
+    """
+
+    loss_bound: float | str | None = None
+    hedge: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_bound("loss_bound", self.loss_bound)
+        if self.hedge is not None:
+            check_choice("hedge", self.hedge, ("incremental", "cumulative"))
+
+    @property
+    def incremental(self) -> bool:
+        """Whether each loss counts with the rate of its own round."""
+        if self.hedge is not None:
+            return self.hedge == "incremental"
+        return self.preset != "theory"
+
+    def rate_of_round(self, rate: float) -> float:
+        """What a round's loss is multiplied by before it is added to the others."""
+        return rate if self.incremental else 1.0
+
+    def rate_of_sum(self, rate: float) -> float:
+        """What the sum of losses is multiplied by in the weights."""
+        return 1.0 if self.incremental else rate
+
+    def largest_loss(self, source: Source) -> float:
+        """B: the user's, or that of the preset."""
+        found = chosen_bound(
+            self.loss_bound,
+            lambda: (
+                source.loss_bound
+                if self.preset == "theory"
+                else self.steepness(source) * source.diameter
+            ),
+            lambda: source.estimated_bounds.loss,
+        )
+        return max(found, 1e-12)
+
+    def paper_rate(self, source: Source, t: int) -> float:
+        r"""Hedge's rate in the paper's experiments: :math:`\min(1, 1 / (B \sqrt t))`.
+
+        There B is :math:`G \Gamma`.
+        """
+        return float(min(1.0, 1.0 / (self.largest_loss(source) * np.sqrt(t))))

@@ -2,6 +2,11 @@ r"""The paper's bounds, with all their constants, to lay beside measured regret.
 
 Notation: Gamma the ball's diameter, G and B bounds of gradient and loss, K classes, sigma the
 smallest singular value of C, T rounds, V the variation :math:`V_T` of the class prior.
+
+The appendix on minimax optimality measures drift by the risks themselves,
+:math:`V_T^R = \sum_t \sup_{w \in W} |R_t(w) - R_{t-1}(w)| \le B V_T`. Theorems 1 and 2 need
+:math:`B V_T` for nothing else: with ``variation`` :math:`V_T^R / B` their bounds are those of the
+appendix. (Its printed formula has :math:`B V_T^R`; the B is one too many.)
 """
 
 from __future__ import annotations
@@ -53,7 +58,13 @@ def uogd_bound(source: Source, rounds: int, variation: float, step: float) -> fl
     )
 
 
-def atlas_bound(source: Source, rounds: int, variation: float, n_learners: int) -> float:
+def atlas_bound(
+    source: Source,
+    rounds: int,
+    variation: float,
+    n_learners: int,
+    rate_bound: float | None = None,
+) -> float:
     r"""Theorem 2, dynamic regret of ATLAS, before the last simplification of its proof.
 
     .. math:: \min_\Delta\; 2 B \Delta V_T + \frac{3 G \Gamma}{\sigma} \sqrt{KT (1 + 2T / \Delta)}
@@ -61,7 +72,9 @@ def atlas_bound(source: Source, rounds: int, variation: float, n_learners: int) 
 
     with :math:`\Delta` the length of the intervals on which the comparator rests; every length
     gives a bound, and the smallest over 400 lengths between 1 and T is returned.
-    (At :math:`\Delta = 1` the first term is zero, as in the proof of Theorem 3.)
+    (At :math:`\Delta = 1` the first term is zero, as in the proof of Theorem 3.) Where Hedge's rate
+    has another B, ``rate_bound``, the proof of Lemma 7 gives :math:`b + B^2 / b` in the place of
+    its :math:`2 B`.
 
     Examples
     --------
@@ -74,7 +87,8 @@ def atlas_bound(source: Source, rounds: int, variation: float, n_learners: int) 
     """
     K, B, sigma = source.n_classes, source.loss_bound, source.sigma_min
     slope = 3.0 * source.gradient_bound * source.diameter / sigma
-    meta = 2.0 * B / sigma * np.sqrt((np.log(n_learners) + 2.0) * K * rounds)
+    b = B if rate_bound is None else rate_bound
+    meta = (b + B * B / b) / sigma * np.sqrt((np.log(n_learners) + 2.0) * K * rounds)
     return float(_best_length(B, rounds, variation, slope, K * rounds) + meta)
 
 

@@ -32,6 +32,7 @@ from priorshift.risk import (
     norms,
     project_ball,
 )
+from priorshift.source.bounds import Bounds, estimate_bounds
 from priorshift.source.confusion import confusion_inverse, cross_fit
 from priorshift.source.head import fit_head, linear_weights
 from priorshift.source.model import FeatureMap, Model, check_estimator_object, is_fitted
@@ -98,6 +99,8 @@ class Source:
         Linear model that UOGD and ATLAS start from.
     diameter, gradient_bound, loss_bound : float
         The constants Gamma (D), G and B of the theorems, from the data and the ball.
+    estimated_bounds : Bounds
+        G and B as gradients and losses on the way to the head show them.
     calibration : CalibrationMap or None
         The map from f0's probabilities to those that learners read; None: there is none.
     derived : dict
@@ -235,6 +238,11 @@ class Source:
         """B = sup |loss| over the ball: two rows of W differ by at most ``sqrt(2)`` radii."""
         gap = float(np.sqrt(2.0)) * self.radius * self.risk.largest_norm
         return self.loss.largest(gap, self.n_classes)
+
+    @cached_property
+    def estimated_bounds(self) -> Bounds:
+        """G and B estimated on the held-out set, or on the sketch that has replaced it."""
+        return estimate_bounds(self.risk, self.loss, self.head, self.prior)
 
     def read(self, X: Any) -> Batch:
         """Validate a batch and compute all that any learner needs of it.

@@ -18,6 +18,7 @@ from priorshift.cli.main import build_parser
 from priorshift.experiments.perform import make_learner
 from priorshift.experiments.planning import is_papers, make_plan, row_label
 from priorshift.risk import SKETCHES
+from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
 
 SHORT = ("run", "--rounds", 40, "--batch-size", 20, "--seeds", 2)
@@ -43,6 +44,7 @@ KEYS = {
     "variation": float,
     "seconds": float,
     "rounds_per_second": float,
+    "final_weights": (dict, type(None)),
 }
 CLOCK = ("seconds", "rounds_per_second")
 
@@ -194,6 +196,8 @@ def test_table_shows_the_paper_beside_ours_only_where_it_speaks_of_the_same(call
         ["--loss", "hinge"],
         ["--protocol", "adapt-first"],
         ["--sketch", "blocks:500"],
+        ["--gradient-bound", "estimate"],
+        ["--loss-bound", "2"],
     ],
 )
 def test_a_changed_run_is_not_the_papers(words):
@@ -234,6 +238,39 @@ def test_a_sketch_reaches_the_learners_that_read_the_offline_set(call):
     assert "preset paper, sketch blocks:300, 40 rounds" in title
 
 
+def test_bounds_reach_the_learners_that_have_a_use_for_them():
+    words = "run --learner rogd,uogd,atlas,atlas-ada --shift squ"
+    words += " --gradient-bound estimate --loss-bound 2.5"
+    _, rows = make_plan(build_parser().parse_args(words.split()))
+    made = [make_learner(row[0]) for row in rows]
+    assert [learner.gradient_bound for learner in made] == [1.0, *["estimate"] * 3]
+    assert [learner.loss_bound for learner in made[2:]] == [2.5, 2.5]
+    _, rows = make_plan(build_parser().parse_args(words.split()[:5]))
+    assert make_learner(rows[2][0]).gradient_bound == 1.0
+    assert make_learner(rows[2][0]).loss_bound is None
+
+
+@pytest.mark.parametrize("bad", ["0", "-1", "nan", "inf", "guess"])
+def test_a_bound_is_a_number_above_zero_or_the_word(call, bad):
+    answer = call(*SHORT, "--learner", "atlas", "--loss-bound", bad)
+    assert answer.status == 2
+    assert "give a number above 0, or estimate" in answer.err
+
+
+def test_final_weights_are_those_of_the_last_state(call):
+    words = (*SHORT, "--learner", "fix,uogd,atlas,atlas-ada", "--shift", "squ")
+    records = call(*words, "--json", "-").records
+    assert [record["final_weights"] is None for record in records] == [True, True, False, False]
+    prepared, rows = make_plan(build_parser().parse_args([*map(str, words)]))
+    row = rows[2]
+    learner, source = make_learner(row[0]), prepared.source(row[0])
+    states = [evaluate(learner, source, prepared.stream(run)).state for run in row]
+    expected = np.mean([learner.weights(source, state) for state in states], axis=0)
+    found = records[2]["final_weights"]
+    np.testing.assert_allclose(found["weights"], expected, rtol=1e-9)
+    np.testing.assert_allclose(found["steps"], states[0].steps)
+
+
 def test_every_sketch_has_a_size_and_works(call):
     for name in SKETCHES:
         answer = call(*SHORT, "--learner", "uogd", "--sketch", f"{name}:50", "--json", "-")
@@ -249,6 +286,8 @@ def test_every_sketch_has_a_size_and_works(call):
         ),
         ("--window 5 --learner fth", "--window is for ftfwh; it means nothing to fth"),
         ("--sketch blocks:9 --learner fth", "--sketch is for uogd, atlas, atlas-ada; it means"),
+        ("--gradient-bound 2 --learner rogd", "--gradient-bound is for uogd, atlas, atlas-ada; it"),
+        ("--loss-bound estimate --learner uogd", "--loss-bound is for atlas, atlas-ada; it means"),
     ],
 )
 def test_an_option_that_no_learner_uses_is_said(call, words, says):

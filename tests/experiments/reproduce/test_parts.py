@@ -85,6 +85,20 @@ def test_benchmarks_mark_who_is_worse_than_atlas_ada(name):
     assert any("ATLAS beats" in text and holds for text, holds in held.items())
 
 
+def test_benchmarks_say_how_far_hedge_has_moved():
+    experiment = plan("table3", quick=True, seeds=2)
+    results = made_up(experiment)
+    for run, result in results.items():
+        if run.learner == "atlas" and run.seed == 1:
+            result["final_weights"] = [0.0, 0.5, 0.5]
+        if run.learner not in ("atlas", "atlas-ada"):
+            del result["final_weights"]
+    atlas, ada = [one for one in table_parts.benchmark(experiment, results).words if "Final" in one]
+    assert "digits lin 0.300 to 0.400 (0.333)" in atlas  # means of .8 .1 .1 and 0 .5 .5
+    assert "digits ber 0.100 to 0.500 (0.333)" in atlas
+    assert "digits lin 0.100 to 0.800 (0.333)" in ada
+
+
 def test_weights_claim_that_slow_drift_has_smaller_steps():
     experiment = plan("fig-weights", quick=False, seeds=1)
     part = figure_parts.weights(experiment, made_up(experiment))

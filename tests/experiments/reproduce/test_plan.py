@@ -7,6 +7,7 @@ import pytest
 from priorshift.datasets.files import ORIGINS
 from priorshift.errors import InputError
 from priorshift.experiments.paper import declared
+from priorshift.experiments.reproduce import plan as module
 from priorshift.experiments.reproduce.plan import EXPERIMENTS, plan
 from priorshift.learners.linear.hints import HINTS
 from priorshift.risk import as_sketch
@@ -87,6 +88,21 @@ def test_settings_name_a_run_and_nothing_more():
     first, second = plan("table1", quick=True, seeds=2).runs["cell"][:2]
     assert first.settings() != second.settings()
     assert "name" not in first.settings()["data"]  # what we call it changes no number
+
+
+def test_a_block_may_name_bounds(monkeypatch):
+    """They go to the learners that have them, and before the paper's own."""
+    block = {"data": ["synthetic", "digits"], "shift": "lin", "batch_size": 10}
+    block |= {"learner": ["rogd", "uogd", "atlas"]}
+    block |= {"gradient_bound": "estimate", "loss_bound": "estimate"}
+    known = {**module.declared(), "table1": {"title": "a table", "runs": [block]}}
+    monkeypatch.setattr(module, "declared", lambda: known)
+    runs = plan("table1", quick=False, seeds=1).runs["cell"]
+    assert [(run.learner, run.gradient_bound, run.loss_bound) for run in runs] == 2 * [
+        ("rogd", None, None),
+        ("uogd", "estimate", None),
+        ("atlas", "estimate", "estimate"),
+    ]
 
 
 def test_an_unknown_experiment_is_refused():

@@ -4,11 +4,18 @@ import json
 
 import numpy as np
 import pytest
+from scipy.optimize import differential_evolution
 
 from priorshift.datasets.synthetic import synthetic_problem
 from priorshift.errors import InputError
 from priorshift.experiments.reproduce import regret as module
-from priorshift.experiments.reproduce.known_problem import known_source, mixes, sampled_source
+from priorshift.experiments.reproduce.known_problem import (
+    gaussian_risks,
+    known_source,
+    largest_change,
+    mixes,
+    sampled_source,
+)
 from priorshift.experiments.reproduce.regret import (
     LEARNERS,
     perform,
@@ -19,10 +26,10 @@ from priorshift.experiments.reproduce.regret import (
 from priorshift.learners import ATLAS, UOGD
 from priorshift.risk import RiskData
 from priorshift.simulation.evaluate import evaluate
-from priorshift.simulation.regret import measure_regret
+from priorshift.simulation.regret import best_risks, measure_regret
 from priorshift.simulation.shifts import total_variation
 from priorshift.simulation.streams import SimulatedStream
-from priorshift.simulation.theory import uogd_bound
+from priorshift.simulation.theory import static_bound, uogd_bound
 
 
 def stream_of(rounds, environment, variation, seed):
@@ -86,9 +93,71 @@ def test_results_are_plain_and_repeat_to_the_last_bit(learner):
     assert json.dumps(first) == json.dumps(run_regret(25, "ber", "sqrt", learner, seed=0))
     assert json.loads(json.dumps(first)) == first
     assert first["dynamic"] != run_regret(25, "ber", "sqrt", learner, seed=1)["dynamic"]
-    assert (first["pool"] is None) == (learner in ("uogd-tuned", "atlas-ada-theory"))
-    assert (first["step"] is None) == (learner != "uogd-tuned")
+    is_uogd = learner in ("uogd-tuned", "uogd-static")
+    assert (first["pool"] is None) == (is_uogd or learner == "atlas-ada-theory")
+    assert (first["step"] is None) == (not is_uogd)
+    assert (first["static_bound"] is None) == (learner != "uogd-static")
+    assert (first["function_share"] is None) == (learner == "atlas-ada-theory")
     assert (first["reusability"] is None) == (learner != "atlas-ada-theory")
+
+
+def test_the_estimated_b_changes_hedge_alone():
+    """Same pool, same base learners; Hedge has a rate that is B / estimate times as large."""
+    plain = run_regret(200, "lin", "constant", "atlas-theory", seed=0)["pool"]
+    found = run_regret(200, "lin", "constant", "atlas-theory-estimated", seed=0)["pool"]
+    assert found["cumulative_risks"] == plain["cumulative_risks"]
+    source = known_source()
+    ratio = source.loss_bound / source.estimated_bounds.loss
+    assert found["rate"] == pytest.approx(ratio * plain["rate"])
+    powers = np.array(plain["final_weights"]) ** ratio
+    np.testing.assert_allclose(found["final_weights"], powers / powers.sum(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("environment", [("half", "none"), ("squ", "paper")])
+def test_static_regret_is_against_the_best_model_of_the_mean_prior(environment):
+    rounds = 60
+    found = run_regret(rounds, *environment, "uogd-static", seed=2)
+    stream = stream_of(rounds, *environment, 2)
+    source = known_source()
+    learner = UOGD(preset="theory", horizon=rounds)
+    risks = module._follow(learner, source, stream, None).risks
+    labels = np.repeat(np.arange(3), 40_000)
+    rows = synthetic_problem().population.draw(labels, np.random.default_rng(9))
+    data = RiskData.of(rows, labels, 3)
+    best = best_risks(source, data, stream.priors.mean(axis=0)[None])[0]
+    assert found["static"] == pytest.approx(risks.sum() - rounds * best, abs=0.01 * rounds * best)
+    assert found["static_bound"] == static_bound(source, rounds)
+    assert found["step"] == pytest.approx(
+        10 * source.sigma_min / (2 * source.gradient_bound * (3 * rounds) ** 0.5)
+    )
+    if environment[0] == "half":
+        assert found["function_variation"] == found["variation"] == 0.0
+        assert found["static"] == pytest.approx(found["dynamic"])
+
+
+def test_the_variation_of_the_risks():
+    """Every model changes its risk by less than the largest change; 9 numbers are searched anew."""
+    source, population = known_source(), synthetic_problem().population
+    basis = np.linalg.qr(population.centres.T)[0]
+    direction = mixes([1.0])[0] - mixes([0.0])[0]
+    rng = np.random.default_rng(1)
+
+    def change(flat):
+        W = flat.reshape(-1, 3, 3) @ basis.T
+        W *= np.minimum(1.0, source.radius / np.linalg.norm(W, axis=(1, 2)))[:, None, None]
+        return np.abs(gaussian_risks(population, W) @ direction)
+
+    top = largest_change()
+    assert change(20.0 * rng.normal(size=(4000, 9))).max() < top * (1 + 1e-4)
+    found = differential_evolution(
+        lambda x: -change(x)[0], [(-5.0, 5.0)] * 9, seed=0, maxiter=60, popsize=8, tol=1e-6
+    )
+    assert top == pytest.approx(-found.fun, rel=1e-3)
+    one = run_regret(40, "squ", "paper", "uogd-tuned", seed=0)
+    assert one["function_variation"] == pytest.approx(top)  # one switch from mu_1 to mu_2
+    assert one["function_variation"] < source.loss_bound * one["variation"]
+    expected = uogd_bound(source, 40, top / source.loss_bound, one["step"])
+    assert one["function_bound"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("rounds", [250, 1000, 16_000])

@@ -7,19 +7,34 @@ import pytest
 from scipy.stats import linregress
 
 from priorshift.errors import InputError
-from priorshift.experiments.reproduce.regret_summary import fit_exponent, summarise
+from priorshift.experiments.reproduce.regret_summary import (
+    ESTIMATED,
+    STATIC,
+    fit_exponent,
+    rounds_to_move,
+    summarise,
+)
 
 ROUNDS = (250, 500, 1000, 2000, 4000, 8000, 16_000)
 
 
-def regret_runs(exponent, ratio=1.0, share=0.1, learner="atlas-theory", variation="constant"):
+def regret_runs(
+    exponent,
+    ratio=1.0,
+    share=0.1,
+    learner="atlas-theory",
+    variation="constant",
+    environment="squ",
+    static=0.0,
+    functions=5.0,
+):
     """Runs whose regret is ``2 T^exponent`` to the point, but for T below 1000."""
     return [
         (
             {
                 "kind": "regret",
                 "rounds": T,
-                "environment": "squ",
+                "environment": environment,
                 "variation": variation,
                 "learner": learner,
                 "seed": seed,
@@ -29,12 +44,17 @@ def regret_runs(exponent, ratio=1.0, share=0.1, learner="atlas-theory", variatio
             },
             {
                 "dynamic": 2.0 * T**exponent if T >= 1000 else 1.0 + seed,
-                "static": 0.0,
+                "static": 3.0 * T**static if static else 0.0,
+                "static_bound": 400.0 * T**0.5,
                 "cumulative_risk": 100.0,
                 "best_cumulative": 50.0,
                 "variation": 4.0,
+                "loss_bound": 2.0,
                 "bound": 1e6,
                 "share": share,
+                "function_variation": functions,
+                "function_bound": 1e5,
+                "function_share": 2 * share,
                 "step": None,
                 "reusability": None,
                 "pool": {
@@ -43,6 +63,7 @@ def regret_runs(exponent, ratio=1.0, share=0.1, learner="atlas-theory", variatio
                     "best_step": 0.2,
                     "ratio": ratio,
                     "ratios": [ratio, 0.9],
+                    "rate": 0.5 / T**0.5,
                     "final_weights": [0.5, 0.5],
                 },
             },
@@ -114,8 +135,8 @@ def test_long_streams_are_judged_apart():
 
 
 def test_bounds():
-    assert claim(summarise(regret_runs(0.5)), "bound").holds
-    assert not claim(summarise(regret_runs(0.5, share=1.2)), "bound").holds
+    assert claim(summarise(regret_runs(0.5)), "bound of its theorem").holds
+    assert not claim(summarise(regret_runs(0.5, share=1.2)), "bound of its theorem").holds
     # The constants of the paper's experiments are not the theorem's.
     learners = summarise(regret_runs(0.5, learner="atlas-paper")).claims
     assert not [c for c in learners if "bound" in c.text]
@@ -175,7 +196,57 @@ def test_notes_say_what_was_measured():
     (note,) = summarise(runs).notes
     assert "0.820" in note
     assert "0.460" in note
+    pair = regret_runs(0.72, environment="lin")
+    pair += regret_runs(0.66, environment="lin", learner=ESTIMATED)
+    assert "0.720 with the theorem's own B, 0.660 with B" in summarise(pair).notes[2]
     (note,) = summarise(regret_runs(0.5)).notes
     assert "T = 16000 rounds the weights of the 2 base learners" in note
     assert "between 0.500 and 0.500" in note
     assert summarise([]).notes == []
+
+
+@pytest.mark.parametrize(("exponent", "holds"), [(0.54, True), (0.56, False)])
+def test_static_regret_is_held_against_lemma_3(exponent, holds):
+    runs = regret_runs(0.9, learner=STATIC, variation="none", environment="half", static=exponent)
+    found = summarise(runs)
+    assert found.series == []  # its dynamic regret has no rate to be held against
+    one = claim(found, "static regret, against the best", "still class prior")
+    assert one.holds is holds
+    assert f"{exponent:.3f} +- 0.000 over T = 1000 to 16000" in one.detail
+    assert claim(found, "below the bound of Lemma 3").holds
+    for _, result in runs[:1]:
+        result["static_bound"] = 1e-3
+    assert not claim(summarise(runs), "below the bound of Lemma 3").holds
+
+
+@pytest.mark.parametrize(("functions", "holds"), [(7.9, True), (8.1, False)])
+def test_the_variation_of_the_risks_is_held_against_b_times_that_of_the_priors(functions, holds):
+    """B = 2 and V_T = 4 make 8."""
+    found = summarise(regret_runs(0.5, functions=functions))
+    assert claim(found, "V_T^R", "B V_T").holds is holds
+
+
+@pytest.mark.parametrize(("share", "holds"), [(0.49, True), (0.51, False)])
+def test_bounds_with_the_variation_of_the_risks(share, holds):
+    found = summarise(regret_runs(0.5, share=share))
+    assert claim(found, "bound with V_T^R").holds is holds
+    papers = summarise(regret_runs(0.5, learner="atlas-paper")).claims
+    assert not any("bound with V_T^R" in one.text for one in papers)
+
+
+def test_when_hedge_would_move():
+    """At T = 16,000 weights are exp(-rate * risks); at the T found, with a rate of that T."""
+    risks, rate, T = np.array([50.0, 47.0, 49.0]), 0.02, 16_000
+    found = rounds_to_move(risks, rate, T)
+    longer = found / T
+    weights = np.exp(-rate / np.sqrt(longer) * risks * longer)
+    assert weights[0] / weights[1] == pytest.approx(np.exp(-1))
+    assert rounds_to_move([3.0, 3.0], rate, T) == np.inf
+    early = claim(summarise(regret_runs(0.5, ratio=0.5, environment="lin")), "Lemma 7", "10^6")
+    # Risks of 120 and 200 at a rate of 0.5 / sqrt(16000): 16000 / (80 * 0.5 / 126.49)^2.
+    assert "after 1.6e+05 rounds" in early.detail
+    assert not early.holds
+    late = claim(summarise(regret_runs(0.5, ratio=0.95, environment="lin")), "Lemma 7", "10^6")
+    assert late.holds  # 14.7 in the place of 80: 30 times as long
+    (note,) = summarise(regret_runs(0.5, learner=ESTIMATED, environment="lin")).notes
+    assert "95 % quantile" in note

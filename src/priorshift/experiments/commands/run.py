@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from priorshift.calibration import CALIBRATIONS
-from priorshift.cli.arguments import names, one_name, whole_number
+from priorshift.cli.arguments import names, number_or, one_name, whole_number
 from priorshift.cli.messages import first_lines, warn
 from priorshift.errors import InputError
 from priorshift.experiments.planning import (
@@ -30,7 +30,7 @@ from priorshift.experiments.runner import Done, Runner
 from priorshift.experiments.store import Store
 from priorshift.learners import LEARNERS
 from priorshift.learners.linear.hints import HINTS
-from priorshift.learners.settings import PRESETS
+from priorshift.learners.settings import ESTIMATE, PRESETS
 from priorshift.risk import SKETCHES
 from priorshift.simulation.evaluate import PROTOCOLS
 from priorshift.simulation.shifts import SHIFTS
@@ -48,6 +48,12 @@ examples:
   priorshift run --shift squ,ber --learner fix,atlas,atlas-ada --hint fwd,okm --rounds 2000
   priorshift run --learner uogd,atlas --sketch blocks:1000 --store results.db
 """
+
+# The theorems' constants that a user may give.
+_BOUNDS = (
+    ("G", "uogd, atlas and atlas-ada", "gradient"),
+    ("B", "atlas and atlas-ada", "loss"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,6 +125,14 @@ def _add_what(group: Any) -> None:
         help="what uogd, atlas and atlas-ada read each round in the place of the whole offline "
         f"set, as blocks:1000; names: {', '.join(SKETCHES)}",
     )
+    for constant, users, bounded in _BOUNDS:
+        group.add_argument(
+            f"--{bounded}-bound",
+            type=number_or(ESTIMATE),
+            metavar=f"NUMBER|{ESTIMATE}",
+            help=f"{constant} of {users} in the place of the bound from the data; {ESTIMATE}: what "
+            f"{'gradients' if bounded == 'gradient' else 'losses'} were on the way to f0",
+        )
 
 
 def _add_stream(group: Any) -> None:

@@ -20,6 +20,8 @@ class Record(TypedDict):
     learner, ``calibration_map`` the map that it came to, ``calibrated_oracle_error`` the error of
     f0 so calibrated with the true class mix; ``oracle_error`` and ``fix_error`` are of f0 as it is.
     ``sketch`` is what the learner read in the place of the held-out set, as ``blocks:1000``.
+    ``final_weights`` holds the ``steps`` of a pool and their meta ``weights`` after the last round,
+    means over the seeds; None without a pool.
 
     Examples
     --------
@@ -48,6 +50,7 @@ class Record(TypedDict):
     variation: float
     seconds: float
     rounds_per_second: float
+    final_weights: dict[str, list[float]] | None
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

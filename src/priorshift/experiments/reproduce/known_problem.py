@@ -24,7 +24,7 @@ from scipy.stats import multivariate_normal
 from priorshift.datasets import load_dataset
 from priorshift.datasets.offline import offline_stage
 from priorshift.datasets.synthetic import SyntheticProblem, synthetic_problem
-from priorshift.risk import RiskData, Softmax
+from priorshift.risk import RiskData, Softmax, gradient_step, project_ball
 from priorshift.simulation.regret import best_risks
 from priorshift.simulation.streams import GaussianPopulation
 from priorshift.source import Source
@@ -176,6 +176,7 @@ class KnownProblem(NamedTuple):
     sampled: Source
     known: KnownSource
     best: PchipInterpolator
+    change: float
 
 
 # Made once in a process, or given to it.
@@ -194,7 +195,7 @@ def known_problem() -> KnownProblem:
     if _problem is None:
         sampled = offline_stage(load_dataset("synthetic"))
         known = _make_known_source(sampled)
-        _problem = KnownProblem(sampled, known, _best_curve(known))
+        _problem = KnownProblem(sampled, known, _best_curve(known), _largest_change(known))
     return _problem
 
 
@@ -291,3 +292,39 @@ def clairvoyant_risks(alphas: ArrayLike) -> FloatArray:
     [0.211, 0.0]
     """
     return np.asarray(known_problem().best(np.asarray(alphas, dtype=np.float64)))
+
+
+# Random models that the search for the largest change starts from, and its gradient steps.
+_STARTS, _CLIMB = 32, 300
+
+
+def _largest_change(source: KnownSource) -> float:
+    """Climb from random models of the ball, up and down: the risks are no concave function."""
+    population = synthetic_problem().population
+    basis = np.linalg.qr(population.centres.T)[0]
+    start = np.random.default_rng(0).normal(size=(_STARTS, 3, 3)) @ basis.T
+    direction = mixes([1.0])[0] - mixes([0.0])[0]
+    found = 0.0
+    for sign in (-1.0, 1.0):
+        W = project_ball(start.astype(np.float32), source.radius)
+        for t in range(_CLIMB):
+            steps = np.full(_STARTS, source.radius / (1.0 + 0.1 * t))
+            W = gradient_step(source.risk, source.loss, W, sign * direction, steps, source.radius)[
+                1
+            ]
+        found = max(found, float(np.abs(gaussian_risks(population, W) @ direction).max()))
+    return found
+
+
+def largest_change() -> float:
+    """The largest difference of the risks under mu_2 and mu_1 that a model of the ball has.
+
+    Class priors move between the two alone, so that ``sup |R_t - R_{t-1}|`` is this times the part
+    of the way that a round goes.
+
+    Examples
+    --------
+    >>> 0 < largest_change() <= known_source().loss_bound * 4 / 3
+    True
+    """
+    return known_problem().change

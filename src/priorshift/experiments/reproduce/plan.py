@@ -23,10 +23,11 @@ EXPERIMENTS = (
 
 # Fields of a block that only these learners know; the others of the same block run without.
 _LINEAR = ("uogd", "atlas", "atlas-ada")
+_POOLED = ("atlas", "atlas-ada")
 _ONLY = {
-    **dict.fromkeys(("sketch", "prior_form"), _LINEAR),
+    **dict.fromkeys(("sketch", "prior_form", "gradient_bound"), _LINEAR),
+    **dict.fromkeys(("loss_bound", "hedge"), _POOLED),
     **dict.fromkeys(("hint", "hint_settings", "period", "solver", "gap_limit"), ("atlas-ada",)),
-    "hedge": ("atlas", "atlas-ada"),
 }
 _DEFAULTS: dict[str, Any] = {"role": "cell", "shift": None, "track": (), "seeds": 10**6}
 # Longer lists are cut to their ends and middle.
@@ -120,7 +121,7 @@ def _run(fields: dict[str, Any], seed: int, quick: bool) -> StreamRun:
     own.setdefault("protocol", as_learner(learner).protocol)
     problem = "synthetic" if data.dataset == "synthetic" else data.problem
     if problem is not None and learner != "rogd":  # whose G is that of the reweighting vector
-        own["gradient_bound"] = PAPER_CONSTANTS[problem].gradient_bound
+        own.setdefault("gradient_bound", PAPER_CONSTANTS[problem].gradient_bound)
     return StreamRun(**own, seed=seed)
 
 

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -22,15 +22,30 @@ from priorshift.experiments.reproduce.known_problem import (
     clairvoyant_risks,
     gaussian_risks,
     known_source,
+    largest_change,
     mixes,
     sampled_source,
 )
 from priorshift.experiments.reproduce.lemmas import lemma1, lemma2, lemma_tasks
-from priorshift.experiments.reproduce.regret_summary import REGIMES, fit_exponent, summarise
+from priorshift.experiments.reproduce.regret_summary import (
+    ESTIMATED,
+    REGIMES,
+    STATIC,
+    STATIC_REGIMES,
+    fit_exponent,
+    summarise,
+)
 from priorshift.learners import ATLAS, UOGD, AtlasAda
-from priorshift.simulation.shifts import Bernoulli, Linear, Mixture, Sine, Square, total_variation
+from priorshift.simulation.shifts import (
+    Bernoulli,
+    Linear,
+    Mixture,
+    Sine,
+    Square,
+    total_variation,
+)
 from priorshift.simulation.streams import Chunk, SimulatedStream
-from priorshift.simulation.theory import atlas_ada_bound, atlas_bound, uogd_bound
+from priorshift.simulation.theory import atlas_ada_bound, atlas_bound, static_bound, uogd_bound
 from priorshift.source import Source
 from priorshift.typing import Float32Array, FloatArray
 
@@ -45,12 +60,14 @@ LEARNERS = (
     "atlas-paper-raw",
     "uogd-tuned",
     "atlas-ada-theory",
+    ESTIMATED,
+    STATIC,
 )
 _BATCH = 10
 _LARGE_BATCH = 100
 # The base learners are compared with each other to a percent: fewer nodes will do.
 _POOL_NODES = 8
-_ROUNDS = (250, 500, 1000, 2000, 4000, 8000, 16_000)
+_ROUNDS = (250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000)
 _PAPER_ROUNDS = 10_000
 # Milliseconds that a round may take, seconds that a lemma may take, seconds before the first round.
 _GUESSES = {"uogd": 0.05, "atlas": 0.12, "atlas-ada": 1.5}
@@ -74,11 +91,12 @@ def run_regret(
     ----------
     rounds : int
         T, which the learner knows.
-    environment : {"lin", "squ", "sin", "ber"}
-        The pattern of change between the mixes mu_1 and mu_2.
-    variation : {"constant", "sqrt", "paper"}
+    environment : {"lin", "squ", "sin", "ber", "half"}
+        The pattern of change between the mixes mu_1 and mu_2; "half" is half way between them.
+    variation : {"constant", "sqrt", "paper", "none"}
         How V_T grows with T: not at all (one drift from end to end, or three switches), like its
-        root, or as in the paper's tables, with a period of 40 and a probability of 0.05.
+        root, or as in the paper's tables, with a period of 40 and a probability of 0.05; "none":
+        nothing moves.
     learner : str
         One of ``LEARNERS``.
     seed : int
@@ -95,11 +113,13 @@ def run_regret(
     Returns
     -------
     dict
-        ``dynamic, static, cumulative_risk, best_cumulative, variation, bound`` and ``share``, the
-        largest part of its bound that the regret of a stream reached; ``step`` of UOGD,
+        ``dynamic, static, cumulative_risk, best_cumulative, variation, loss_bound`` (B), ``bound``
+        and ``share``, the largest part of its bound that the regret of a stream reached;
+        ``function_variation`` (V_T^R), ``function_bound`` and ``function_share``, the same by the
+        appendix on minimax optimality; ``static_bound`` of Lemma 3; ``step`` of UOGD,
         ``reusability`` of ATLAS-ADA, ``pool`` of ATLAS: its steps, the cumulative risk of each,
-        the best step, the ratio of ATLAS's risk to that step's, the same ratio in each stream, and
-        the final weights. None where there is none.
+        the best step, the ratio of ATLAS's risk to that step's, the same ratio in each stream,
+        Hedge's rate in the last round, and the final weights. None where there is none.
 
     Examples
     --------
@@ -124,7 +144,9 @@ def run_regret(
         for name in runs[0]
         if name != "pool"
     }
-    means["share"] = max(run["dynamic"] / run["bound"] for run in runs)
+    for share, bound in (("share", "bound"), ("function_share", "function_bound")):
+        known = means[bound] is not None
+        means[share] = max(run["dynamic"] / run[bound] for run in runs) if known else None
     pools = [run["pool"] for run in runs if run["pool"] is not None]
     means["pool"] = _mean_pool(pools, means["cumulative_risk"]) if pools else None
     return means
@@ -151,17 +173,37 @@ def _run_once(
     reusability = None
     if isinstance(agent, AtlasAda):
         reusability = source.n_classes * source.gradient_bound**2 * found.gaps
+    by_functions = largest_change() * float(np.abs(np.diff(alphas)).sum())
     return {
         "dynamic": total - best,
         "static": total - fixed,
         "cumulative_risk": total,
         "best_cumulative": best,
         "variation": drift,
+        "loss_bound": source.loss_bound,
         "bound": _bound(agent, source, rounds, drift, reusability),
-        "step": agent.step if isinstance(agent, UOGD) else None,
+        "function_variation": by_functions,
+        "function_bound": (  # the appendix speaks of UOGD and ATLAS
+            _bound(agent, source, rounds, by_functions / source.loss_bound, None)
+            if reusability is None
+            else None
+        ),
+        "static_bound": static_bound(source, rounds) if name == STATIC else None,
+        "step": agent.step_size(source) if isinstance(agent, UOGD) else None,
         "reusability": reusability,
         "pool": _pool(agent, source, found) if isinstance(agent, ATLAS) else None,
     }
+
+
+@dataclass(frozen=True)
+class _HalfWay(Mixture):
+    """Stay half way between the mixes."""
+
+    name: ClassVar[str] = "half"
+
+    def weights(self, rounds: int, rng: np.random.Generator) -> FloatArray:
+        """Return ``alpha_t``, shape (T,)."""
+        return np.full(rounds, 0.5)
 
 
 def _shift(environment: str, variation: str, rounds: int) -> Mixture:
@@ -175,6 +217,7 @@ def _shift(environment: str, variation: str, rounds: int) -> Mixture:
         ("squ", "paper"): Square,
         ("sin", "paper"): Sine,
         ("ber", "paper"): Bernoulli,
+        ("half", "none"): _HalfWay,
     }
     if (environment, variation) not in known:
         names = ", ".join(f"{a} {b}" for a, b in known)
@@ -192,6 +235,10 @@ def _learner(name: str, source: Source, rounds: int, drift: float) -> UOGD | ATL
     steep = SyntheticProblem.gradient_bound
     if name == "atlas-theory":
         return ATLAS(preset="theory", horizon=rounds)
+    if name == ESTIMATED:
+        return ATLAS(preset="theory", horizon=rounds, loss_bound="estimate")
+    if name == STATIC:
+        return UOGD(preset="theory", horizon=rounds)
     if name == "atlas-paper":
         return ATLAS(horizon=rounds, gradient_bound=steep)
     if name == "atlas-paper-raw":
@@ -233,7 +280,7 @@ def _bound(
         return uogd_bound(source, rounds, drift, agent.step_size(source))
     number = len(agent.pool(source))
     if isinstance(agent, ATLAS):
-        return atlas_bound(source, rounds, drift, number)
+        return atlas_bound(source, rounds, drift, number, agent.largest_loss(source))
     return atlas_ada_bound(source, rounds, drift, reusability or 0.0, number)
 
 
@@ -293,6 +340,7 @@ def _pool(agent: ATLAS, source: Source, found: _Followed) -> dict[str, Any]:
         "steps": found.state.steps,
         "cumulative_risks": found.pool,
         "ratio": float(found.risks.sum() / found.pool.min()),
+        "rate": agent.rate(source, len(found.risks), len(found.state.steps)),
         "final_weights": agent.weights(source, found.state),
     }
 
@@ -308,6 +356,7 @@ def _mean_pool(pools: list[dict[str, Any]], total: float) -> dict[str, Any]:
         "best_step": float(steps[best]),
         "ratio": float(total / risks[best]),
         "ratios": [pool["ratio"] for pool in pools],
+        "rate": pools[0]["rate"],
         "final_weights": np.mean([pool["final_weights"] for pool in pools], axis=0).tolist(),
     }
 
@@ -327,8 +376,12 @@ def regret_tasks(quick: bool, seeds: int) -> list[dict[str, Any]]:
     few = range(min(seeds, 1 if quick else 2))
     longest = 2000 if quick else 16_000
     tasks = []
-    for name in LEARNERS[:-1]:
+    for name in LEARNERS[:4]:
         tasks += _growing(name, longest, many, _BATCH)
+    tasks += _growing(ESTIMATED, longest, many, _BATCH, REGIMES[:2])
+    # UOGD is long on its way to the best fixed model, and its rounds are cheap: larger T.
+    static = longest if quick else 4 * longest
+    tasks += _growing(STATIC, static, few, _BATCH, STATIC_REGIMES, static // 16)
     tasks += _growing("atlas-theory", longest, few, _LARGE_BATCH)
     tasks += _growing("atlas-ada-theory", longest // 4, few, _BATCH)
     tasks += [
@@ -340,18 +393,25 @@ def regret_tasks(quick: bool, seeds: int) -> list[dict[str, Any]]:
     return tasks + lemma_tasks(quick, len(many))
 
 
-def _growing(name: str, longest: int, seeds: range, batch_size: int) -> list[dict[str, Any]]:
-    """One learner in every regime, for all T up to the longest."""
+def _growing(
+    name: str,
+    longest: int,
+    seeds: range,
+    batch_size: int,
+    regimes: Sequence[tuple[str, str]] = REGIMES,
+    shortest: int = 0,
+) -> list[dict[str, Any]]:
+    """One learner in every regime, for all T from the shortest to the longest."""
     return [
         {
             **_task(rounds, environment, variation, name, seed, "known"),
             "batch_size": batch_size,
             "repeats": min(8, max(1, longest // (4 * rounds))),
         }
-        for environment, variation in REGIMES
+        for environment, variation in regimes
         for rounds in _ROUNDS
         for seed in seeds
-        if rounds <= longest
+        if shortest <= rounds <= longest
     ]
 
 

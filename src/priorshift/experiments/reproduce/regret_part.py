@@ -16,10 +16,17 @@ from priorshift.experiments.report.drawings import (
 from priorshift.experiments.reproduce.parts import Drawing, Part
 from priorshift.experiments.reproduce.plan import Experiment
 from priorshift.experiments.reproduce.regret import RegretRun, regret_tasks
-from priorshift.experiments.reproduce.regret_summary import RATES, REGIMES, Series, summarise
+from priorshift.experiments.reproduce.regret_summary import (
+    ESTIMATED,
+    RATES,
+    REGIMES,
+    Series,
+    summarise,
+)
 
 _LEARNERS = {
     "atlas-theory": "ATLAS (theory)",
+    ESTIMATED: "ATLAS (theory, B estimated)",
     "atlas-paper": "ATLAS (paper)",
     "uogd-tuned": "UOGD (tuned step)",
     "atlas-ada-theory": "ATLAS-ADA (theory)",
@@ -98,7 +105,7 @@ def _series(one: Series) -> RegretSeries:
         exponent=one.fit and one.fit.slope,
         exponent_error=one.fit and one.fit.error,
         bound=None if "paper" in one.learner else one.bound,  # its constants are no theorem's
-        like="tracker" if one.learner == "atlas-paper" else None,
+        like={"atlas-paper": "tracker", ESTIMATED: "auto"}.get(one.learner),
     )
 
 

@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+import numpy as np
+
 from priorshift.experiments.paper import PAPER_ROUNDS, TABLE_1, TABLE_2, TABLE_3, TABLE_4, Cell
 from priorshift.experiments.report.grid import Entry, Grid, signed
 from priorshift.experiments.report.tables import learner_label
@@ -98,11 +100,18 @@ def benchmark(experiment: Experiment, results: Results) -> Part:
         "compare.",
     )
     grid = benchmark_table(cells, table=number, title=experiment.title, caption=caption)
-    return _part(experiment, results, grid, benchmark_claims(cells, table=f"Table {number}"))
+    claims = benchmark_claims(cells, table=f"Table {number}")
+    return _part(experiment, results, grid, claims, _weight_words(experiment, results))
 
 
-def _part(experiment: Experiment, results: Results, grid: Grid, claims: Sequence[Claim]) -> Part:
-    words = _sketch_words(experiment, results)
+def _part(
+    experiment: Experiment,
+    results: Results,
+    grid: Grid,
+    claims: Sequence[Claim],
+    words: Sequence[str] = (),
+) -> Part:
+    words = [*_sketch_words(experiment, results), *words]
     proven = () if experiment.small else claims
     return Part(experiment.name, experiment.title, words, {experiment.name: grid}, claims=proven)
 
@@ -157,6 +166,23 @@ def _sketch_words(experiment: Experiment, results: Results) -> list[str]:
             f"({signed(other - exact)})."
         )
     return words
+
+
+def _weight_words(experiment: Experiment, results: Results) -> list[str]:
+    """Say how far Hedge has moved: the ends of the final meta weights, beside the even weight."""
+    found: dict[str, list[str]] = {}
+    for run, some in by_seed(experiment.runs["cell"]).items():
+        if all("final_weights" in results[one] for one in some):
+            weights = np.mean([results[one]["final_weights"] for one in some], axis=0)
+            found.setdefault(learner_label(run.learner, run.hint), []).append(
+                f"{run.data.name} {run.shift} {weights.min():.3f} to {weights.max():.3f} "
+                f"({1 / len(weights):.3f})"
+            )
+    return [
+        f"Final meta weights of {learner}, means over the seeds, smallest to largest, and in "
+        f"brackets the even weight, where Hedge would not have moved: {', '.join(places)}."
+        for learner, places in found.items()
+    ]
 
 
 def _place(run: StreamRun) -> tuple[object, ...]:

@@ -17,12 +17,12 @@ from priorshift.learners.linear.anytime import (
     tuned_for,
 )
 from priorshift.learners.linear.ensemble import (
-    EnsembleSettings,
     hedge_weights,
     mean_model,
     mean_proba,
 )
 from priorshift.learners.linear.uogd import static_step
+from priorshift.learners.settings import PoolSettings
 from priorshift.risk import gradient_step
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
@@ -69,7 +69,7 @@ class AtlasState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ATLAS(EnsembleSettings):
+class ATLAS(PoolSettings):
     r"""Adapting to label shift, for an unknown amount of drift.
 
     Each base learner takes UOGD's step with its own size; Hedge weighs them by their cumulative
@@ -120,7 +120,7 @@ class ATLAS(EnsembleSettings):
         if self.preset != "theory":
             return self.paper_rate(source, t)
         share = (np.log(n_learners) + 2.0) / (source.n_classes * self.rounds_at(t))
-        return float(source.sigma_min / source.loss_bound * np.sqrt(share))
+        return float(source.sigma_min / self.largest_loss(source) * np.sqrt(share))
 
     def start(self, source: Source) -> AtlasState:
         """All base learners begin at the source's head."""

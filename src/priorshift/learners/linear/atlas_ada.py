@@ -23,7 +23,6 @@ from priorshift.learners.linear.anytime import (
 )
 from priorshift.learners.linear.atlas import check_pool, doubling_pool
 from priorshift.learners.linear.ensemble import (
-    EnsembleSettings,
     hedge_weights,
     mean_model,
     mean_proba,
@@ -31,7 +30,7 @@ from priorshift.learners.linear.ensemble import (
 )
 from priorshift.learners.linear.hints import Hint, as_hint
 from priorshift.learners.linear.uogd import static_step
-from priorshift.learners.settings import NamedSetting
+from priorshift.learners.settings import NamedSetting, PoolSettings
 from priorshift.priors import project_simplex
 from priorshift.risk import (
     ImplicitSolver,
@@ -77,7 +76,7 @@ class AtlasAdaState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AtlasAda(EnsembleSettings):
+class AtlasAda(PoolSettings):
     r"""ATLAS with a hint :math:`H_t(w) = \sum_k [h_t]_k \hat R_0^k(w)` and implicit updates.
 
     .. math:: \hat w_{t,i} = \Pi_W[\hat w_{t-1,i} - \eta_i \nabla\hat R_{t-1}(w_{t-1,i})], \qquad

@@ -2,58 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from priorshift._numerics import row_products, row_softmax
-from priorshift._validation import check_choice
-from priorshift.learners.settings import LinearSettings
 from priorshift.risk import compiled
 from priorshift.source import Source
 from priorshift.typing import Float32Array, FloatArray
-
-
-@dataclass(frozen=True)
-class EnsembleSettings(LinearSettings):
-    r"""How Hedge adds up losses where its rate changes from round to round.
-
-    Parameters
-    ----------
-    hedge : {"incremental", "cumulative"}, optional
-        Weights proportional to :math:`\exp(-\sum_{s<t} \varepsilon_s \hat R_s)`, each loss with the
-        rate of its round, or to :math:`\exp(-\varepsilon_t \sum_{s<t} \hat R_s)`. The two agree for
-        a constant rate. By default incremental, the authors' form; cumulative in the theory preset
-        and wherever the rate is "self-confident", which has its guarantee in that form.
-
-    Examples
-    --------
-    >>> from priorshift.learners import ATLAS
-    >>> ATLAS().incremental, ATLAS(preset="theory").incremental
-    (True, False)
-    """
-
-    hedge: str | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.hedge is not None:
-            check_choice("hedge", self.hedge, ("incremental", "cumulative"))
-
-    @property
-    def incremental(self) -> bool:
-        """Whether each loss counts with the rate of its own round."""
-        if self.hedge is not None:
-            return self.hedge == "incremental"
-        return self.preset != "theory"
-
-    def rate_of_round(self, rate: float) -> float:
-        """What a round's loss is multiplied by before it is added to the others."""
-        return rate if self.incremental else 1.0
-
-    def rate_of_sum(self, rate: float) -> float:
-        """What the sum of losses is multiplied by in the weights."""
-        return 1.0 if self.incremental else rate
 
 
 def positive_sigma(source: Source) -> float:
