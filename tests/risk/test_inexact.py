@@ -30,16 +30,15 @@ def problem():
     return data, centre, start
 
 
-def dense_lbfgs(data, centre, start, iterations):
-    """The same iterations with the inverse Hessian written out as a matrix."""
-    away = np.repeat(STEPS, 12)
+def dense_lbfgs(data, centre, eta, iterations):
+    """The same iterations of one base learner, the inverse Hessian written out as a matrix."""
 
     def slope(w):
-        W = w.reshape(start.shape).astype(np.float32)
+        W = w.reshape(1, *centre.shape).astype(np.float32)
         gradient = rewritten_risk(data, Softmax(), W, PRIOR).gradient.ravel()
-        return away * gradient + w - centre.ravel()
+        return gradient + (w - centre.ravel()) / eta
 
-    w, pairs = start.ravel().astype(np.float64), []
+    w, pairs = centre.ravel().astype(np.float64), []
     g = slope(w)
     step = -g * min(1.0, 1.0 / np.abs(g).sum())
     for _ in range(iterations - 1):
@@ -53,7 +52,7 @@ def dense_lbfgs(data, centre, start, iterations):
             turn = np.eye(len(w)) - np.outer(s, y) / (s @ y)
             inverse = turn @ inverse @ turn.T + np.outer(s, s) / (s @ y)
         step = -inverse @ g
-    return project_ball((w + step).reshape(start.shape), RADIUS)
+    return project_ball((w + step).reshape(1, *centre.shape), RADIUS)[0]
 
 
 @pytest.mark.parametrize("iterations", [1, 2, 7])
@@ -61,10 +60,21 @@ def test_the_papers_steps_are_those_of_a_dense_inverse_hessian(problem, iteratio
     data, centre, start = problem
     solver = PaperSolver(iterations)
     found = solver.solve(data, Softmax(), centre, start, STEPS, PRIOR, RADIUS, also=PRIOR)
-    np.testing.assert_allclose(found.W, dense_lbfgs(data, centre, start, iterations), atol=2e-4)
+    for models, middle, eta in zip(found.W, centre, STEPS, strict=True):
+        np.testing.assert_allclose(models, dense_lbfgs(data, middle, eta, iterations), atol=2e-4)
     there = rewritten_risk(data, Softmax(), found.W, PRIOR)
     np.testing.assert_allclose(found.hint_loss, there.value, rtol=1e-6)
     np.testing.assert_allclose(found.risk.gradient, there.gradient, atol=1e-6)
+
+
+def test_numpy_takes_the_same_steps(problem, monkeypatch):
+    data, centre, start = problem
+    arguments = (data, Softmax(), centre, start, STEPS, PRIOR, RADIUS)
+    fast = PaperSolver().solve(*arguments)
+    monkeypatch.setattr("priorshift.risk.compiled.available", lambda: False)
+    slow = PaperSolver().solve(*arguments)
+    np.testing.assert_allclose(fast.W, slow.W, atol=2e-4)
+    np.testing.assert_allclose(fast.hint_loss, slow.hint_loss, rtol=1e-4)
 
 
 def test_many_steps_of_the_papers_solver_find_the_minimum(problem):

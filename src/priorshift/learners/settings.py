@@ -270,8 +270,8 @@ class PoolSettings(LinearSettings):
     hedge : {"incremental", "cumulative"}, optional
         Weights proportional to :math:`\exp(-\sum_{s<t} \varepsilon_s \hat R_s)`, each loss with the
         rate of its round, or to :math:`\exp(-\varepsilon_t \sum_{s<t} \hat R_s)`. The two agree for
-        a constant rate. By default incremental, the authors' form; cumulative in the theory preset
-        and wherever the rate is "self-confident", which has its guarantee in that form.
+        a constant rate. By default each learner has the form that gives the paper's numbers:
+        incremental in ATLAS, but for the theory preset, and cumulative in ATLAS-ADA.
 
     Examples
     --------

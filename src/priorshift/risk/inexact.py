@@ -6,16 +6,17 @@ Both stand beside ``ImplicitSolver``, which solves the second step of equation 6
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from priorshift._registry import Registry
 from priorshift._validation import check_integer
 from priorshift.errors import InputTypeError
+from priorshift.risk import compiled
 from priorshift.risk.data import RiskData
 from priorshift.risk.implicit import ImplicitResult, ImplicitSolver, Solver
-from priorshift.risk.kernel import RiskValue, rewritten_risk
+from priorshift.risk.kernel import RiskValue, compiled_whole, rewritten_risk
 from priorshift.risk.losses import Loss
 from priorshift.risk.step import descend, project_ball
 from priorshift.typing import Float32Array, FloatArray
@@ -23,21 +24,18 @@ from priorshift.typing import Float32Array, FloatArray
 # A step along which the gradient bends less than this says nothing about the curvature.
 _FLAT = 1e-10
 
-Pair = tuple[FloatArray, FloatArray, float]
-"""A step, the change of the gradient along it, and their product."""
-
 
 @dataclass(frozen=True)
 class PaperSolver(Solver):
     r"""The authors' implicit step: a few iterations of L-BFGS without a line search.
 
-    The models of all base learners are one vector, and their objectives
-    :math:`\eta_i H(w_i) + \frac12 \|w_i - \hat w_i\|_2^2` are added up. From the last models the
-    iterations take steps of length 1 along the L-BFGS direction (the first one along the
-    gradient g, of length :math:`\min(1, 1 / \|g\|_1)`); the ball comes in at the end, as a
-    projection. What comes out is no minimum for base learners with long steps, and Hedge drops
-    them. After an exact solution of a noisy hint it would trust them, since the hint that they fit
-    is what they are judged by.
+    Each base learner starts from its intermediate model :math:`\hat w_i` and takes ``iterations``
+    steps of length 1 along the L-BFGS direction of
+    :math:`H(w) + \frac{1}{2 \eta_i} \|w - \hat w_i\|_2^2` (the first one along the gradient g, of
+    length :math:`\min(1, 1 / \|g\|_1)`); the ball comes in at the end, as a projection. What comes
+    out is no minimum for base learners with long steps, and Hedge drops them. After an exact
+    solution of a noisy hint it would trust them, since the hint that they fit is what they are
+    judged by.
 
     Parameters
     ----------
@@ -72,42 +70,81 @@ class PaperSolver(Solver):
         radius: float,
         also: FloatArray | None = None,
     ) -> ImplicitResult:
-        """Take the steps; arguments as of ``ImplicitSolver``."""
-        middle = centre.astype(np.float64)
-        scale = steps[:, None, None]
+        """Take the steps of all base learners together; arguments as of ``ImplicitSolver``."""
+        if compiled_whole(data, loss, centre):
+            from priorshift.risk.compiled.lbfgs import lbfgs_steps
 
-        def slope(W: FloatArray) -> FloatArray:
-            risk = rewritten_risk(data, loss, W.astype(np.float32), prior)
-            return scale * risk.gradient + (W - middle)
+            plain = compiled.plain
+            W = lbfgs_steps(
+                data.samples, plain(prior), plain(centre), plain(steps), radius, self.iterations
+            )
+        else:
+            W = self._steps(data, loss, centre, steps, prior, radius)
+        return _evaluated(data, loss, W, prior, also, self.iterations * len(W))
 
-        W = start.astype(np.float64)
-        gradient = slope(W)
-        step = -min(1.0, 1.0 / max(float(np.abs(gradient).sum()), 1e-300)) * gradient
+    def _steps(
+        self,
+        data: RiskData,
+        loss: Loss,
+        centre: Float32Array,
+        steps: FloatArray,
+        prior: FloatArray,
+        radius: float,
+    ) -> Float32Array:
+        shape, size = centre.shape, len(centre)
+        middle = centre.reshape(size, -1).astype(np.float64)
+        pull = 1.0 / steps[:, None]
+
+        def slope(w: FloatArray) -> FloatArray:
+            models = w.reshape(shape).astype(np.float32)
+            risk = rewritten_risk(data, loss, models, prior)
+            return risk.gradient.reshape(size, -1) + pull * (w - middle)
+
+        w, gradient = middle, slope(middle)
+        length = np.maximum(np.abs(gradient).sum(axis=1, keepdims=True), 1e-300)
+        step = -np.minimum(1.0, 1.0 / length) * gradient
         pairs: list[Pair] = []
         for left in range(self.iterations - 1, -1, -1):
-            W = W + step
+            w = w + step
             if left:
-                before, gradient = gradient, slope(W)
-                change = gradient - before
-                bend = float(np.vdot(step, change))
-                if bend > _FLAT:
-                    pairs.append((step, change, bend))
+                before, gradient = gradient, slope(w)
+                pairs.append(_pair(step, gradient - before, pairs))
                 step = _direction(gradient, pairs)
-        models = project_ball(W, radius).astype(np.float32)
-        return _evaluated(data, loss, models, prior, also, self.iterations * len(W))
+        return project_ball(w.reshape(shape), radius).astype(np.float32)
+
+
+class Pair(NamedTuple):
+    """A step (N, size), the change of the gradient along it, and what they say of the curvature.
+
+    ``inverse`` is one over their product, 0 where they show no curvature; ``scale`` the curvature's
+    inverse along the last pair that shows one.
+    """
+
+    step: FloatArray
+    change: FloatArray
+    inverse: FloatArray
+    scale: FloatArray
+
+
+def _pair(step: FloatArray, change: FloatArray, before: list[Pair]) -> Pair:
+    bend = np.einsum("ij,ij->i", step, change)
+    bent = bend > _FLAT
+    inverse = np.where(bent, 1.0 / np.where(bent, bend, 1.0), 0.0)
+    square = np.maximum(np.einsum("ij,ij->i", change, change), 1e-300)
+    old = before[-1].scale if before else np.ones(len(bend))
+    return Pair(step, change, inverse, np.where(bent, bend / square, old))
 
 
 def _direction(gradient: FloatArray, pairs: list[Pair]) -> FloatArray:
     """Minus the gradient times the inverse Hessian that the pairs show (two loops of L-BFGS)."""
     found, shares = -gradient, []
-    for step, change, bend in reversed(pairs):
-        shares.append(float(np.vdot(step, found)) / bend)
-        found = found - shares[-1] * change
-    if pairs:
-        _, change, bend = pairs[-1]
-        found = found * (bend / float(np.vdot(change, change)))
-    for (step, change, bend), share in zip(pairs, reversed(shares), strict=True):
-        found = found + (share - float(np.vdot(change, found)) / bend) * step
+    for pair in reversed(pairs):
+        shares.append(pair.inverse * np.einsum("ij,ij->i", pair.step, found))
+        found = found - shares[-1][:, None] * pair.change
+    found = pairs[-1].scale[:, None] * found
+    for pair, share in zip(pairs, reversed(shares), strict=True):
+        back = pair.inverse * np.einsum("ij,ij->i", pair.change, found)
+        found = found + (share - back)[:, None] * pair.step
     return found
 
 

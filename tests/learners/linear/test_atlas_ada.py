@@ -91,11 +91,12 @@ def estimate(source, batch, clipped=True):
     return np.maximum(mix, 0) if clipped else mix
 
 
+@pytest.mark.parametrize("hedge", ["incremental", "cumulative"])
 @pytest.mark.parametrize("rate", [3.0, "self-confident", None])
-def test_adapt_first_against_algorithms_3_and_4(reference, source, batches, rate):
+def test_adapt_first_against_algorithms_3_and_4(reference, source, batches, rate, hedge):
     """The hint of round t sees S_t: implicit step with h_t, then the gradient step on S_t."""
     steps = (0.05, 0.5, 4.0)
-    learner = AtlasAda(hint="win", steps=steps, meta_rate=rate, solver=EXACT)
+    learner = AtlasAda(hint="win", steps=steps, meta_rate=rate, solver=EXACT, hedge=hedge)
     naive, state, seen = Naive(reference, source, steps), learner.start(source), []
     for t, batch in enumerate(batches[:7], start=1):
         mix = estimate(source, batch)
@@ -108,7 +109,7 @@ def test_adapt_first_against_algorithms_3_and_4(reference, source, batches, rate
             "self-confident": np.sqrt(np.log(3) / (1 + naive.gaps_then)),
             None: min(1.0, 1 / (source.gradient_bound * source.diameter * np.sqrt(t))),
         }[rate]
-        weights = naive.weights if rate == "self-confident" else naive.incremental_weights
+        weights = naive.weights if hedge == "cumulative" else naive.incremental_weights
         p = weights(expected)
         assert state.rate == pytest.approx(expected, rel=1e-3)
         np.testing.assert_allclose(state.W, naive.W, atol=4e-3)

@@ -168,9 +168,7 @@ class AtlasAda(PoolSettings):
     @property
     def incremental(self) -> bool:
         """Whether each loss counts with the rate of its own round."""
-        # A self-confident rate has its guarantee (Lemma 8) with the sum of all losses.
-        confident = self.meta_rate == "self-confident" and self.hedge is None
-        return super().incremental and not confident
+        return self.hedge == "incremental"
 
     def start(self, source: Source) -> AtlasAdaState:
         """All base learners begin at the source's head."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numba.core import event
 
+from priorshift.risk.compiled.lbfgs import lbfgs_steps
 from priorshift.risk.compiled.newton import implicit_step
 from priorshift.risk.compiled.newton_cg import implicit_step_cg
 from priorshift.risk.compiled.problem import Implicit, Samples
@@ -63,3 +64,4 @@ def warm_up(say: Callable[[], None], implicit: bool = False) -> None:
             problem = Implicit(half, half, W, W, one, 1.0, 1e-4, 10)
             implicit_step(samples, (X, shares, offsets), problem)
             implicit_step_cg(samples, problem)
+            lbfgs_steps(samples, half, W, one, 1.0, 2)
