@@ -298,9 +298,7 @@ def _train(
 def _tensor(module: Any, rows: AnyArray) -> Any:
     weights = next(module.parameters())
     torch = import_torch()
-    return torch.as_tensor(
-        np.ascontiguousarray(rows), dtype=weights.dtype, device=weights.device
-    )
+    return torch.as_tensor(np.ascontiguousarray(rows), dtype=weights.dtype, device=weights.device)
 
 
 def _array(tensor: Any) -> FloatArray:
