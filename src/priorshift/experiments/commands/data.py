@@ -48,8 +48,8 @@ examples:
 """
 _NETWORK = """\
 Train a small convolutional network on offline images set apart, and write what its last layer says
-of all other images, for --data FILE.npz: features (X0, y0, X1, y1) and class probabilities (P0, P1),
-of which the features are read. The same seed and threads give the same file. Needs PyTorch:
+of all other images, for --data FILE.npz: features (X0, y0, X1, y1), which are then read, and class
+probabilities (P0, P1). The same seed and threads give the same file. Needs PyTorch:
 pip install 'priorshift[deep]'.
 """
 _NETWORK_EPILOG = """\
