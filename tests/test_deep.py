@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from priorshift import LabelShiftClassifier, deep
-from priorshift.datasets import digits_split, load_dataset
-from priorshift.datasets.offline import offline_stage
+from priorshift.datasets import digits_split
 from priorshift.errors import InputError, InputTypeError
 
 
@@ -36,8 +35,9 @@ def make(torch, outputs=10):
 
 @pytest.fixture(scope="module")
 def tuned(torch, digits):
-    labels = digits.y_train.astype(int)
-    return deep.fine_tune(make(torch), digits.X_train, labels, epochs=15, image=(8, 8, 1))
+    rows, labels = digits.X_train, digits.y_train
+    settings = {"epochs": 15, "batch_size": 32, "rate": 0.01, "image": (8, 8, 1)}
+    return deep.fine_tune(make(torch), rows, labels, **settings)
 
 
 def bytes_of(module):
@@ -182,18 +182,13 @@ def test_a_network_in_a_label_shift_classifier(digits, tuned, learner):
     clf.fit(digits.X_holdout, digits.y_holdout)
     read = clf.source_.read(digits.X_pool[:7])
     np.testing.assert_array_equal(read.features[:, :16], model.features(digits.X_pool[:7]))
-    np.testing.assert_allclose(read.proba, model.predict_proba(digits.X_pool[:7]), atol=1e-12)
-    # Only eights and ones, which the network mixes up most: what it learns has to help.
+    if learner == "atlas":  # auto calibrates
+        np.testing.assert_allclose(read.proba, model.predict_proba(digits.X_pool[:7]), atol=1e-12)
+    # Only ones and eights: that nothing else comes has to help.
     some = np.isin(digits.y_pool, (1, 8))
     rows, labels = digits.X_pool[some], digits.y_pool[some]
-    for part in np.array_split(rows, 6):
-        clf.adapt(part)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        clf.adapt(rows[rng.choice(len(rows), 20)])
     assert clf.prior_[[1, 8]].sum() > 0.9
-    assert np.mean(clf.predict(rows) != labels) <= np.mean(model.predict(rows) != labels)
-
-
-def test_a_networks_probabilities_alone(digits, tuned):
-    found = deep.last_layer(tuned, digits.X_holdout, image=(8, 8, 1))
-    clf = LabelShiftClassifier.from_probabilities(found.proba, digits.y_holdout)
-    assert clf.predict(found.proba[:3]).shape == (3,)
-    assert offline_stage(load_dataset("digits")).n_classes == len(clf.classes_)
+    assert np.mean(clf.predict(rows) != labels) < np.mean(model.predict(rows) != labels)
