@@ -86,9 +86,9 @@ def _refuse(report) -> None:
 
 def pytest_runtest_setup(item):
     """Skip examples of the library that import what is in no extra of the tests."""
-    if isinstance(item, pytest.DoctestItem):
-        if any(line.source == "import torch\n" for line in item.dtest.examples):
-            pytest.importorskip("torch")
+    examples = item.dtest.examples if isinstance(item, pytest.DoctestItem) else ()
+    if any(line.source == "import torch\n" for line in examples):
+        pytest.importorskip("torch")
 
 
 @pytest.hookimpl(wrapper=True)
