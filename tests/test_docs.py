@@ -7,6 +7,7 @@ import re
 import runpy
 import sys
 import types
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from priorshift.datasets import digits_split
+from priorshift.errors import PriorshiftWarning
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
@@ -96,7 +98,9 @@ def test_the_page_on_data_runs_with_torch() -> None:
     (block,) = (block for block in blocks if "priorshift.deep" in block)
     split = digits_split()
     names = {"digits": split}
-    exec(block, names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PriorshiftWarning)
+        exec(block, names)
     assert names["features"].shape == (len(split.X_pool), 32)
     assert np.mean(names["proba"].argmax(axis=1) != split.y_pool) < 0.12
     assert names["clf"].n_rounds_ == 1
