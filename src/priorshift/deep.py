@@ -189,8 +189,8 @@ class TorchClassifier:
     >>> import torch
     >>> from priorshift import LabelShiftClassifier
     >>> X, y = np.array([[-1.0], [1.0]] * 10), np.array(["cat", "dog"] * 10)
-    >>> model = TorchClassifier(fine_tune(torch.nn.Linear(1, 2), X, y == "dog", rate=0.1),
-    ...                         classes=["cat", "dog"])
+    >>> tuned = fine_tune(torch.nn.Linear(1, 2), X, y == "dog", epochs=200, rate=0.1)
+    >>> model = TorchClassifier(tuned, classes=["cat", "dog"])
     >>> clf = LabelShiftClassifier(model, learner="atlas", features=model.features).fit(X, y)
     >>> clf.adapt(X[1::2]).predict([[0.9]]).tolist()
     ['dog']

@@ -145,7 +145,10 @@ def _add_network(actions: Any) -> None:
         help="write the probabilities alone, as of a black box",
     )
     parser.add_argument(
-        "--image", type=image_shape, metavar="HxWxC", help="shape of an image (default: square)"
+        "--image",
+        type=image_shape,
+        metavar="HxWxC",
+        help="shape of an image (default: square, grey)",
     )
     numbers = {
         "hidden": (32, "units of the last hidden layer: columns of the features"),
@@ -155,9 +158,7 @@ def _add_network(actions: Any) -> None:
         "threads": (1, "threads of PyTorch"),
     }
     for name, (default, text) in numbers.items():
-        parser.add_argument(
-            f"--{name}", type=int, default=default, metavar="N", help=f"{text} (default: {default})"
-        )
+        parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=text)
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
