@@ -7,9 +7,10 @@ import sys
 import numpy as np
 import pytest
 
+import priorshift
 from priorshift import LabelShiftClassifier, deep
 from priorshift.datasets import digits_split
-from priorshift.errors import InputError, InputTypeError
+from priorshift.errors import InputError, InputTypeError, PriorshiftWarning
 
 
 @pytest.fixture(scope="module")
@@ -192,3 +193,14 @@ def test_a_network_in_a_label_shift_classifier(digits, tuned, learner):
         clf.adapt(rows[rng.choice(len(rows), 20)])
     assert clf.prior_[[1, 8]].sum() > 0.9
     assert np.mean(clf.predict(rows) != labels) < np.mean(model.predict(rows) != labels)
+
+
+def test_a_saved_classifier_gets_its_network_back(digits, tuned, tmp_path):
+    model = deep.TorchClassifier(tuned, classes=range(10), image=(8, 8, 1))
+    clf = LabelShiftClassifier(model, learner="atlas", features=model.features)
+    clf.fit(digits.X_holdout, digits.y_holdout).adapt(digits.X_pool[:50])
+    with pytest.warns(PriorshiftWarning, match="only refers to"):
+        clf.save(tmp_path / "some.priorshift")
+    again = priorshift.load(tmp_path / "some.priorshift", estimator=model, features=model.features)
+    rows = digits.X_pool[50:80]
+    np.testing.assert_array_equal(again.predict_proba(rows), clf.predict_proba(rows))
