@@ -7,7 +7,7 @@ PIP := -m pip --quiet --quiet --disable-pip-version-check
 CHECK := -m pytest -q -n 2 -m "not slow"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow lint oldest wheel bench table1 table2 beyond reproduce clean
+.PHONY: help demo test slow deep lint oldest wheel bench table1 table2 beyond reproduce clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,11 @@ test: lint  ## everything that has to be green before a change goes in; 8 minute
 
 slow: $(STAMP)  ## the long tests: 100,000 rounds of every learner, Table 2 by the tracker
 	$(BIN)/python -m pytest -q -n 2 -m slow
+
+deep: $(STAMP)  ## install PyTorch (the extra `deep`, 1 GB) into .venv and run its tests; then `make test` has them
+	@$(BIN)/python $(PIP) install -e '.[deep]'
+	$(BIN)/python -m pytest -q tests/test_deep.py tests/experiments/convert/test_deep.py \
+		tests/experiments/commands/test_data.py tests/test_docs.py src/priorshift/deep.py
 
 oldest: .venv-oldest/.installed  ## the tests with the oldest versions that pyproject.toml allows; 10 minutes
 	.venv-oldest/bin/python $(CHECK)

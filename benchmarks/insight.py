@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from priorshift.datasets import Dataset, load_dataset
 from priorshift.datasets.digits import digits_dataset
-from priorshift.datasets.files import ORIGINS, data_folder
+from priorshift.datasets.files import ORIGINS, named_file
 from priorshift.monitoring import (
     batch_prior_interval,
     effective_size,
@@ -127,7 +127,7 @@ def _print_coverage(name: str, size: int, rows: int, tally: dict, repeats: int) 
 
 def names() -> list[str]:
     """Synthetic, digits, and every file in the data folder."""
-    return ["synthetic", "digits", *(n for n in ORIGINS if (data_folder() / f"{n}.npz").exists())]
+    return ["synthetic", "digits", *(n for n in ORIGINS if named_file(n).exists())]
 
 
 def problem(data: Dataset, seed: int) -> Source:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -26,7 +27,7 @@ class Excuse(NamedTuple):
 def excuses(environment=os.environ) -> list[Excuse]:
     """Every reason that a test may have to be skipped, and whether it holds here."""
     browser = all(map(shutil.which, ("chromium", "chromedriver")))
-    data = Path(environment.get("PRIORSHIFT_DATA") or "nowhere")
+    folders = (environment.get("PRIORSHIFT_DATA") or "nowhere").split(os.pathsep)
     windows = os.name == "nt"
     return [
         Excuse(
@@ -42,8 +43,16 @@ def excuses(environment=os.environ) -> list[Excuse]:
         ),
         Excuse(
             "PRIORSHIFT_DATA does not name a folder with the real data",
-            not all((data / f"{name}.npz").exists() for name in ("pendigits", "shl2019")),
+            not all(
+                any(Path(folder, f"{name}.npz").exists() for folder in folders)
+                for name in ("pendigits", "shl2019")
+            ),
             "real data are not read: set PRIORSHIFT_DATA to a folder with NAME.npz files",
+        ),
+        Excuse(
+            "could not import 'torch'",
+            importlib.util.find_spec("torch") is None,
+            "networks of PyTorch are not tested: make deep",
         ),
         Excuse(r"[\w-]+\.npz is not in the data folder", True),
         Excuse("root may write all", getattr(os, "geteuid", lambda: 0)() == 0),
@@ -73,6 +82,13 @@ def _refuse(report) -> None:
             f"{reason}\nThis is no reason to skip a test here: install what is missing with "
             "`pip install -e '.[test]'`, or add the reason to tests/skips.py."
         )
+
+
+def pytest_runtest_setup(item):
+    """Skip examples of the library that import what is in no extra of the tests."""
+    examples = item.dtest.examples if isinstance(item, pytest.DoctestItem) else ()
+    if any(line.source == "import torch\n" for line in examples):
+        pytest.importorskip("torch")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -7,6 +7,7 @@ import re
 import runpy
 import sys
 import types
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from priorshift.datasets import digits_split
+from priorshift.errors import PriorshiftWarning
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
@@ -75,7 +77,8 @@ def test_the_page_on_data_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(block, names)
+        if "priorshift.deep" not in block:
+            exec(block, names)
     assert names["data"].X0.shape == (600, 20)
     assert (len(names["stream"]), len(names["faster"])) == (59, 30)
     assert names["result"].variation == names["stream"].variation
@@ -86,3 +89,18 @@ def test_the_page_on_data_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(
         clf.source_.read(split.X_pool[:5]).features[:, :40], body(split.X_pool[:5]), rtol=1e-4
     )
+
+
+def test_the_page_on_data_runs_with_torch() -> None:
+    pytest.importorskip("torch")
+    page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (block,) = (block for block in blocks if "priorshift.deep" in block)
+    split = digits_split()
+    names = {"digits": split}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PriorshiftWarning)
+        exec(block, names)
+    assert names["features"].shape == (len(split.X_pool), 32)
+    assert np.mean(names["proba"].argmax(axis=1) != split.y_pool) < 0.12
+    assert names["clf"].n_rounds_ == 1

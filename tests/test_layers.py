@@ -23,7 +23,7 @@ LAYERS = [
     {"saving", "simulation"},
     {"datasets"},
     {"classifier"},
-    {"river"},
+    {"river", "deep"},
     {"cli"},
     {"experiments"},
 ]

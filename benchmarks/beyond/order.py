@@ -11,7 +11,7 @@ from benchmarks.beyond.runs import Measurer, Numbers, Problem
 from benchmarks.beyond.verdicts import below, close, number, show
 from benchmarks.calibration import small
 from priorshift.datasets import OrderedData, arxiv_order, digits_split, load_dataset, shl_order
-from priorshift.datasets.files import data_folder
+from priorshift.datasets.files import named_file
 from priorshift.experiments.description import StreamRun
 from priorshift.learners import LEARNERS
 
@@ -107,7 +107,7 @@ def _problems(measurer: Measurer) -> list[Recorded]:
     if measurer.quick:
         return [recorded("digits", "digits", sorted_digits, 10, most=200)]
     known = (("SHL", "shl2019", shl, 100), ("arXiv", "arxiv2025_stream", arxiv, 20))
-    return [recorded(*one) for one in known if (data_folder() / f"{one[1]}.npz").exists()]
+    return [recorded(*one) for one in known if named_file(one[1]).exists()]
 
 
 def _judge(learner: str, label: str, found: dict[str, Numbers]) -> str:

@@ -10,7 +10,7 @@ from benchmarks.beyond.runs import SHIFTS, Measurer, Numbers, Problem
 from benchmarks.beyond.verdicts import above, close, number, show
 from benchmarks.calibration import small
 from priorshift.datasets import Dataset, load_dataset, named_dataset
-from priorshift.datasets.files import ORIGINS, data_folder
+from priorshift.datasets.files import ORIGINS, named_file
 from priorshift.datasets.reduce import reduced
 from priorshift.experiments.description import StreamRun
 
@@ -33,7 +33,7 @@ Rule: where the gap is below {gap} points its share is noise and is not counted 
 def present() -> tuple[list[str], list[str]]:
     """Names of the files that are in the data folder, and of those that are not."""
     names = list(ORIGINS)
-    here = [name for name in names if (data_folder() / f"{name}.npz").exists()]
+    here = [name for name in names if named_file(name).exists()]
     return here, [name for name in names if name not in here]
 
 

@@ -13,7 +13,7 @@ from benchmarks.beyond.verdicts import below, close, number, show
 from benchmarks.calibration import small
 from benchmarks.tracking import calibrated_source
 from priorshift.datasets import Dataset, load_dataset
-from priorshift.datasets.files import data_folder
+from priorshift.datasets.files import named_file
 from priorshift.datasets.offline import offline_stage
 from priorshift.experiments.description import StreamRun
 from priorshift.source import Source
@@ -73,7 +73,7 @@ def fewer(name: str) -> Dataset:
 def table(measurer: Measurer) -> None:
     """Measure, print, judge."""
     rounds, seeds = (60, 1) if measurer.quick else (3_000, 3)
-    here = [n for n in NAMES if n == "synthetic" or (data_folder() / f"{n}.npz").exists()]
+    here = [n for n in NAMES if n == "synthetic" or named_file(n).exists()]
     names = ["digits"] if measurer.quick else here
     rows, lost = [], []
     for name in names:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from priorshift.datasets import data_folder, load_dataset, named_dataset
+from priorshift.datasets.files import named_file
 from priorshift.errors import FileFormatError, InputError
 
 RNG = np.random.default_rng(0)
@@ -26,10 +27,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def real_folder() -> Path:
-    path = Path(os.environ.get("PRIORSHIFT_DATA") or "nowhere")
-    if not (path / "pendigits.npz").exists():
+    if not os.environ.get("PRIORSHIFT_DATA") or not named_file("pendigits").exists():
         pytest.skip("PRIORSHIFT_DATA does not name a folder with the real data")
-    return path
+    return named_file("pendigits").parent
 
 
 def save(folder: Path, name: str, **arrays: Any) -> None:
@@ -153,6 +153,35 @@ def test_the_folder_is_the_variable_or_a_cache(monkeypatch: pytest.MonkeyPatch) 
     assert data_folder() == Path(os.sep, "cache", "priorshift")
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert data_folder() == Path.home() / ".cache" / "priorshift"
+
+
+def test_several_folders_are_searched_in_order(tmp_path: Path, monkeypatch: Any) -> None:
+    folders = [tmp_path / name for name in ("first", "second", "not there")]
+    monkeypatch.setenv("PRIORSHIFT_DATA", os.pathsep.join(map(str, folders)))
+    for folder in folders[:2]:
+        folder.mkdir()
+    save(folders[1], "mine", X=X, y=Y)
+    assert load_dataset("mine").X0.shape[1] == 5
+    save(folders[0], "mine", X=X[:, :3], y=Y)
+    assert load_dataset("mine").X0.shape[1] == 3
+    assert data_folder() == folders[0]  # where new ones go
+    with pytest.raises(FileFormatError) as caught:
+        load_dataset("other")
+    assert all(str(folder) in str(caught.value) for folder in folders)
+
+
+def test_a_named_file_of_offline_set_and_pool_is_taken_as_it_is(folder: Path) -> None:
+    save(folder, "mine", X0=X, y0=Y, X1=X[::-1], y1=Y[::-1])
+    found = load_dataset("mine")
+    np.testing.assert_array_equal(found.X0, X)
+    np.testing.assert_array_equal(found.X1, X[::-1])
+    assert (found.name, found.probabilities) == ("mine", False)
+    shares = np.full((ROWS, 4), 0.25)
+    save(folder, "box", P0=shares, y0=Y, P1=shares, y1=Y)
+    assert load_dataset("box").probabilities
+    save(folder, "half", X0=X, y0=Y)
+    with pytest.raises(FileFormatError, match="lacks X1, y1"):
+        load_dataset("half")
 
 
 @pytest.mark.parametrize(

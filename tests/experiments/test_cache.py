@@ -60,7 +60,7 @@ def key(run) -> str:
 
 def test_every_setting_of_a_run_is_in_its_key():
     assert {*RUNS, "data"} == {field.name for field in fields(StreamRun)}
-    assert {*DATA, "name"} == {field.name for field in fields(Data)}
+    assert {*DATA, "name", "paper"} == {field.name for field in fields(Data)}
     others = [replace(RUN, **{name: value}) for name, some in RUNS.items() for value in some]
     others += [
         replace(RUN, data=replace(RUN.data, **{name: value}))
@@ -73,6 +73,7 @@ def test_every_setting_of_a_run_is_in_its_key():
 
 def test_what_data_are_called_changes_no_key():
     assert key(replace(RUN, data=replace(RUN.data, name="other"))) == key(RUN)
+    assert key(replace(RUN, data=replace(RUN.data, paper="fashion"))) == key(RUN)
 
 
 def test_the_content_of_a_file_counts_and_its_place_does_not(tmp_path, monkeypatch):

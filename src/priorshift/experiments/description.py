@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from priorshift.datasets import Dataset, OrderedData, load_dataset, reduced, shl_order
-from priorshift.datasets.files import data_folder
+from priorshift.datasets.files import named_file
 from priorshift.datasets.offline import offline_stage
 from priorshift.datasets.ordered import SHL_CLASSES
 from priorshift.learners import LEARNERS, AtlasAda
@@ -79,7 +79,8 @@ class Data:
     rows; features are ``components`` principal components, or the ``network`` units of a hidden
     layer trained on rows of its own. ``order`` is "shl", SHL's labels as they came, or "sorted", a
     pool's labels class by class; None: a shift says how the class prior moves. ``problem`` names
-    the paper's constants for it.
+    the paper's constants for it, ``paper`` the data set of its tables to compare with where that
+    has another name.
 
     Examples
     --------
@@ -94,6 +95,7 @@ class Data:
     network: int | None = None
     order: str | None = None
     problem: str | None = None
+    paper: str | None = None
 
     @property
     def is_here(self) -> bool:
@@ -103,7 +105,7 @@ class Data:
     def settings(self) -> dict[str, Any]:
         """Everything that results depend on: the content of a file, not its name or place."""
         found = asdict(self)
-        del found["name"]
+        del found["name"], found["paper"]
         if self._is_file():
             found["dataset"] = "FILE.npz"
         bundled = self.dataset in BUNDLED
@@ -133,8 +135,7 @@ class Data:
         return self.dataset.lower().endswith(".npz")
 
     def _path(self) -> Path:
-        folder = Path() if self._is_file() else data_folder()
-        return folder / (self.dataset if self._is_file() else f"{self.dataset}.npz")
+        return Path(self.dataset) if self._is_file() else named_file(self.dataset)
 
 
 def content_digest(path: Path) -> str:

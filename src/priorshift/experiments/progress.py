@@ -61,12 +61,13 @@ class Status(NamedTuple):
     left: float
     now: str
     running: tuple[Running, ...] = ()
+    what: str = "runs"
 
     @property
     def line(self) -> str:
         """All of it in one line."""
         ready = f" ({self.ready} found ready)" if self.ready else ""
-        done = f"{self.ready + self.done} of {self.total} runs{ready}"
+        done = f"{self.ready + self.done} of {self.total} {self.what}{ready}"
         return f"{done}, about {duration(self.left)} left: {self.now}"
 
 

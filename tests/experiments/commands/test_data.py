@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +86,50 @@ def test_force(call, folder: Path, table: Path) -> None:
     assert call(*words, "--force").status == 0
 
 
+def test_a_network(call, folder: Path, tmp_path: Path) -> None:
+    """The file of a network is data: features by default, probabilities where asked for."""
+    pytest.importorskip("torch")
+    path = tmp_path / "digits_deep.npz"
+    words = ("data", "network", "--data", "digits", "--hidden", 8, "--epochs", 8, "--train", 500)
+    answer = call(*words, "-o", path)
+    assert answer.status == 0
+    start = f"{path}: 698 offline rows, 599 in the pool, 8 features; the network is wrong on "
+    assert answer.out.startswith(start)
+    assert "of 32 steps" in answer.err  # 8 passes of 4 steps: progress, as it takes seconds
+    first = path.read_bytes()
+    assert "--force" in call(*words, "-o", path).err
+    assert call(*words, "-o", path, "--force", "--quiet").err == ""
+    assert path.read_bytes() == first
+    short = ("--learner", "fix,uogd,atlas", "--shift", "lin", "--rounds", 200, "--batch-size", 10)
+    run = call("run", "--data", path, *short, "--seeds", 1, "--json", "-", "--quiet")
+    errors = {record["learner"]: record["error_mean"] for record in run.records}
+    assert list(errors) == ["fix", "uogd", "atlas"]
+    assert errors["uogd"] < errors["fix"] < 20
+    box = tmp_path / "box.npz"
+    assert "probabilities;" in call(*words, "-o", box, "--probabilities", "--quiet").out
+    with np.load(box) as black, np.load(path) as whole:
+        assert sorted(black) == ["P0", "P1", "y0", "y1"]
+        np.testing.assert_array_equal(black["P1"], whole["P1"])
+    assert load_dataset(box).probabilities
+
+
+def test_a_network_without_torch(call, folder: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    answer = call("data", "network", "--data", "digits", "-o", tmp_path / "some.npz")
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.count("\n") == 1
+    assert "pip install 'priorshift[deep]'" in answer.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_list_names_every_folder(call, folder: Path, table: Path, monkeypatch) -> None:
+    call("data", "convert", "pets", "--from", table, "--label", "kind")
+    monkeypatch.setenv("PRIORSHIFT_DATA", os.pathsep.join([str(folder) + "2", str(folder)]))
+    answer = call("data", "list")
+    assert f"data folder: {folder}2 (not there yet)\ndata folder: {folder}\n" in answer.out
+    assert "pets" in answer.out
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -105,6 +151,10 @@ def test_force(call, folder: Path, table: Path) -> None:
         (["convert", "pets", "--from", "nowhere", "--label", "kind"], "no such file"),
         (["convert", "pets", "--from", "{table}", "--image", "8"], "no shape of an image"),
         (["convert", "pets", "--from", "{table}", "--image", "0x8"], "no shape of an image"),
+        (["network", "--data", "digits"], "-o"),
+        (["network", "--data", "digits", "-o", "{folder}/some"], "ends in .npz"),
+        (["network", "--data", "digits", "-o", "{folder}/no/some.npz"], "there is no folder"),
+        (["network", "--data", "nothing", "-o", "{folder}/some.npz"], "no data set 'nothing'"),
     ],
 )
 def test_refusals_are_one_line(call, folder: Path, table: Path, words: list, says: str) -> None:

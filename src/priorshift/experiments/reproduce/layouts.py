@@ -26,7 +26,7 @@ DATA_SETS = tuple(TABLE_3)
 
 _NAMES = {
     **{"arxiv": "ArXiv", "eurosat": "EuroSAT", "mnist": "MNIST", "fashion": "Fashion"},
-    **{"cifar10": "CIFAR10", "cinic10": "CINIC10"},
+    **{"cifar10": "CIFAR10", "cinic10": "CINIC10", "fashion-deep": "Fashion (CNN)"},
     **{"none": "None", "win": "Win", "peri": "Peri", "fwd": "Fwd", "okm": "OKM"},
     **{"lin": "Lin", "squ": "Squ", "sin": "Sin", "ber": "Ber"},
 }

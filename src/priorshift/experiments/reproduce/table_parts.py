@@ -89,7 +89,7 @@ def benchmark(experiment: Experiment, results: Results) -> Part:
     cells: dict[tuple[str, str, str], Entry] = {}
     for run, some in by_seed(experiment.runs["cell"]).items():
         place, shift = run.data.name, str(run.shift)
-        published = printed.get(place, {}).get(shift, {}).get(run.learner)
+        published = printed.get(run.data.paper or place, {}).get(shift, {}).get(run.learner)
         cells[place, shift, run.learner] = _entry(some, results, published)
         cells.setdefault((place, shift, _ORACLE), _oracle(some, results))
     caption = _caption(

@@ -28,7 +28,7 @@ from priorshift.learners.linear.ensemble import (
     mean_proba,
     positive_sigma,
 )
-from priorshift.learners.linear.hints import Hint, as_hint
+from priorshift.learners.linear.hints import Hint, NoHint, as_hint
 from priorshift.learners.linear.uogd import static_step
 from priorshift.learners.settings import NamedSetting, PoolSettings
 from priorshift.priors import project_simplex
@@ -167,8 +167,10 @@ class AtlasAda(PoolSettings):
 
     @property
     def incremental(self) -> bool:
-        """Whether each loss counts with the rate of its own round."""
-        return self.hedge == "incremental"
+        """Whether each loss counts with the rate of its own round; without a hint as in ATLAS."""
+        if self.hedge is None and not isinstance(self.hint, NoHint):
+            return False
+        return super().incremental
 
     def start(self, source: Source) -> AtlasAdaState:
         """All base learners begin at the source's head."""
