@@ -94,7 +94,8 @@ def _uncalibrated(dataset: Dataset, loss: str, diameter: float | None) -> Source
 def _synthetic(dataset: Dataset, loss: str) -> Source:
     data = RiskData.of(dataset.X0, dataset.y0, dataset.n_classes)
     prior = data.counts / data.counts.sum()
-    weights = trained_head(data, Softmax(), prior, **SyntheticProblem.training)
+    recipe = SyntheticProblem.training
+    weights = trained_head(data, Softmax(), prior, SyntheticProblem.radius, **recipe)
     model = LinearModel(weights, np.arange(dataset.n_classes))
     return build_source(
         model,

@@ -9,7 +9,14 @@ from scipy.optimize import minimize
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from priorshift.risk import Hinge, Loss, RiskData, SmoothedHinge, rewritten_risk
+from priorshift.risk import (
+    Hinge,
+    Loss,
+    RiskData,
+    SmoothedHinge,
+    project_ball,
+    rewritten_risk,
+)
 from priorshift.typing import FloatArray
 
 
@@ -102,21 +109,33 @@ def fit_head(data: RiskData, loss: Loss, prior: FloatArray, radius: float | None
 
 
 def trained_head(
-    data: RiskData, loss: Loss, prior: FloatArray, steps: int, rate: float
+    data: RiskData,
+    loss: Loss,
+    prior: FloatArray,
+    radius: float,
+    steps: int,
+    rate: float,
+    seed: int,
 ) -> FloatArray:
-    """Train the head on S_0 for some steps of gradient descent on all rows, from zero weights.
+    """Train the head on S_0 as networks are: some steps of gradient descent on all rows, and stop.
+
+    It starts from uniform random weights between -1 and 1 over the root of the number of features,
+    drawn with ``seed``, and every step ends in the ball.
 
     Examples
     --------
     >>> import numpy as np
     >>> from priorshift.risk import Softmax
     >>> data = RiskData.of(np.array([[1.0], [-1.0]]), np.array([0, 1]), n_classes=2)
-    >>> trained_head(data, Softmax(), np.array([0.5, 0.5]), steps=1, rate=0.5).ravel().tolist()
-    [0.25, -0.25]
+    >>> W = trained_head(data, Softmax(), np.full(2, 0.5), 2.0, steps=200, rate=0.5, seed=0)
+    >>> round(float(np.linalg.norm(W)), 6), bool(W[0, 0] > W[1, 0])
+    (2.0, True)
     """
-    W = np.zeros((1, data.n_classes, data.XT.shape[0]))
+    shape = (1, data.n_classes, data.XT.shape[0])
+    W = np.random.default_rng(seed).uniform(-1.0, 1.0, shape) / np.sqrt(shape[2])
     for _ in range(steps):
-        W -= rate * rewritten_risk(data, loss, W.astype(np.float32), prior).gradient
+        slope = rewritten_risk(data, loss, W.astype(np.float32), prior).gradient
+        W = project_ball(W - rate * slope, radius)
     trained: FloatArray = W[0]
     return trained
 

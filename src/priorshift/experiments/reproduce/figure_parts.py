@@ -216,7 +216,8 @@ def shifts(experiment: Experiment, results: Results) -> Part:
 
 
 def _name(run: StreamRun) -> str:
-    return learner_label(run.learner, run.hint)
+    settings = "".join(f", {name} {value:g}" for name, value in run.hint_settings)
+    return learner_label(run.learner, run.hint and run.hint + settings)
 
 
 def _drift(runs: Sequence[StreamRun], results: Results) -> float:
