@@ -724,7 +724,7 @@ def test_the_forger_of_these_tests_knows_the_format(whole: Path, path: Path) -> 
 
 
 FORGERIES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
-    "newer": (lambda m, _: m.update(version=3), "format version 3, .* reads up to 2: update"),
+    "newer": (lambda m, _: m.update(version=4), "format version 4, .* reads up to 3: update"),
     "older": (
         lambda m, _: m.update(version=1, made_with={"priorshift": "0.1.0"}),
         r"saved by priorshift 0\.1\.0 in file format 1, .*: load it with priorshift 0\.1\.0",

@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -13,7 +14,9 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
+from priorshift.datasets.synthetic import synthetic_problem
 from priorshift.errors import InputError, PriorshiftWarning, SourceError
+from priorshift.simulation.shifts import PAPER_COURSE, Bernoulli, Sine
 from priorshift.source import Batch, build_source
 from priorshift.source.confusion import closest_classes, warn_if_weak
 from priorshift.source.model import ProbabilityModel
@@ -384,12 +387,30 @@ def test_polars_frames_are_read(blobs):
 
 
 def test_facts_of_the_synthetic_problem(synthetic):
-    """f0 has norm 5, and errs on 5.7 % of the offline set (5.7 / 1.1 / 9.8 % by class)."""
+    """f0 lies on the sphere, and errs on 5.7 % of the held-out set."""
     source = synthetic.source
-    assert np.linalg.norm(source.head) == pytest.approx(5.0, rel=1e-6)
+    assert np.linalg.norm(source.model.estimator.coef_) == pytest.approx(5.0, rel=1e-6)
+    assert 4.9 < np.linalg.norm(source.head) < 5.0  # centred over the classes
     assert source.diameter == 10.0
     by_class = 100 * (1 - np.diag(source.confusion))
-    np.testing.assert_allclose(by_class, [5.7, 1.1, 9.8], atol=0.15)
+    np.testing.assert_allclose(by_class, [5.8, 1.2, 10.2], atol=0.1)
     assert by_class @ source.counts / source.counts.sum() == pytest.approx(5.7, abs=0.1)
     np.testing.assert_allclose(source.prior, 1 / 3)
     assert source.risk.XT.shape == (12, 10_000)
+
+
+def test_f0_of_the_synthetic_problem_gives_the_papers_row_fix(synthetic):
+    """Exact errors: the logits of a Gaussian class are Gaussian, and two differences decide."""
+    W = synthetic.source.head.astype(np.float64)
+    population = synthetic_problem().population
+    errors = np.empty(3)
+    for k, centre in enumerate(population.centres):
+        gaps = W[k] - np.delete(W, k, axis=0)
+        law = multivariate_normal(-gaps @ centre, gaps @ population.covariance @ gaps.T)
+        errors[k] = 100 * (1 - law.cdf(np.zeros(2)))
+    last, even = errors[2], errors.mean()
+    course = Bernoulli(course=PAPER_COURSE).weights(10_000, np.random.default_rng(0)).mean()
+    assert (even + last) / 2 == pytest.approx(7.87, abs=0.02)  # Lin and Squ
+    sine = Sine().weights(40, np.random.default_rng(0)).mean()
+    assert (1 - sine) * even + sine * last == pytest.approx(7.34, abs=0.02)
+    assert (1 - course) * even + course * last == pytest.approx(7.79, abs=0.02)

@@ -83,6 +83,7 @@ def _warn_of_unused(options: argparse.Namespace) -> None:
         "sketch": list(filter(uses_sketch, LEARNERS)),
         "gradient_bound": list(filter(uses_sketch, LEARNERS)),
         "loss_bound": [name for name in LEARNERS if _has(name, "loss_bound")],
+        "solver": [name for name in LEARNERS if _has(name, "solver")],
     }
     for option, learners in users.items():
         if getattr(options, option) is not None and not set(learners) & set(options.learner):
@@ -152,15 +153,16 @@ def _run(
         window=options.window if _has(learner, "window") else None,
         loss=options.loss,
         calibration=options.calibration,
-        **{**paper_settings(prepared.dataset, options.preset), **_bounds(options, learner)},
+        **{**paper_settings(prepared.dataset, options.preset), **_given(options, learner)},
     )
 
 
-def _bounds(options: argparse.Namespace, learner: str) -> dict[str, Any]:
-    """G and B where the user gives them, for the learners that have a use for them."""
+def _given(options: argparse.Namespace, learner: str) -> dict[str, Any]:
+    """G, B and the solver where the user gives them, for the learners that have a use for them."""
     given = {
         "gradient_bound": options.gradient_bound if uses_sketch(learner) else None,
         "loss_bound": options.loss_bound if _has(learner, "loss_bound") else None,
+        "solver": options.solver if _has(learner, "solver") else None,
     }
     return {name: value for name, value in given.items() if value is not None}
 
@@ -320,7 +322,7 @@ def is_papers(options: argparse.Namespace) -> bool:
     """
     own_values = (
         *("mu1", "mu2", "period", "probability", "window", "sketch"),
-        *("gradient_bound", "loss_bound"),
+        *("gradient_bound", "loss_bound", "solver"),
     )
     own = all(options.protocol in (None, as_learner(name).protocol) for name in options.learner)
     return (

@@ -14,7 +14,7 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 from priorshift.errors import FileFormatError, InputError
 
 FORMAT = "priorshift"
-VERSION = 2
+VERSION = 3
 SAVE_AGAIN = "use another copy of it, or save it again"
 
 _MANIFEST = "manifest.json"

@@ -17,7 +17,7 @@ import pytest
 from priorshift.cli.main import build_parser
 from priorshift.experiments.perform import make_learner
 from priorshift.experiments.planning import is_papers, make_plan, row_label
-from priorshift.risk import SKETCHES
+from priorshift.risk import SKETCHES, ImplicitSolver
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
 
@@ -198,6 +198,7 @@ def test_table_shows_the_paper_beside_ours_only_where_it_speaks_of_the_same(call
         ["--sketch", "blocks:500"],
         ["--gradient-bound", "estimate"],
         ["--loss-bound", "2"],
+        ["--solver", "exact"],
     ],
 )
 def test_a_changed_run_is_not_the_papers(words):
@@ -238,13 +239,14 @@ def test_a_sketch_reaches_the_learners_that_read_the_offline_set(call):
     assert "preset paper, sketch blocks:300, 40 rounds" in title
 
 
-def test_bounds_reach_the_learners_that_have_a_use_for_them():
+def test_settings_reach_the_learners_that_have_a_use_for_them():
     words = "run --learner rogd,uogd,atlas,atlas-ada --shift squ"
-    words += " --gradient-bound estimate --loss-bound 2.5"
+    words += " --gradient-bound estimate --loss-bound 2.5 --solver exact"
     _, rows = make_plan(build_parser().parse_args(words.split()))
     made = [make_learner(row[0]) for row in rows]
     assert [learner.gradient_bound for learner in made] == [1.0, *["estimate"] * 3]
     assert [learner.loss_bound for learner in made[2:]] == [2.5, 2.5]
+    assert isinstance(made[3].implicit, ImplicitSolver)
     _, rows = make_plan(build_parser().parse_args(words.split()[:5]))
     assert make_learner(rows[2][0]).gradient_bound == 1.0
     assert make_learner(rows[2][0]).loss_bound is None
@@ -288,6 +290,7 @@ def test_every_sketch_has_a_size_and_works(call):
         ("--sketch blocks:9 --learner fth", "--sketch is for uogd, atlas, atlas-ada; it means"),
         ("--gradient-bound 2 --learner rogd", "--gradient-bound is for uogd, atlas, atlas-ada; it"),
         ("--loss-bound estimate --learner uogd", "--loss-bound is for atlas, atlas-ada; it means"),
+        ("--solver exact --learner uogd", "--solver is for atlas-ada; it means nothing to uogd"),
     ],
 )
 def test_an_option_that_no_learner_uses_is_said(call, words, says):

@@ -31,7 +31,7 @@ from priorshift.experiments.store import Store
 from priorshift.learners import LEARNERS
 from priorshift.learners.linear.hints import HINTS
 from priorshift.learners.settings import ESTIMATE, PRESETS
-from priorshift.risk import SKETCHES
+from priorshift.risk import SKETCHES, SOLVERS
 from priorshift.simulation.evaluate import PROTOCOLS
 from priorshift.simulation.shifts import SHIFTS
 
@@ -133,6 +133,13 @@ def _add_what(group: Any) -> None:
             help=f"{constant} of {users} in the place of the bound from the data; {ESTIMATE}: what "
             f"{'gradients' if bounded == 'gradient' else 'losses'} were on the way to f0",
         )
+    group.add_argument(
+        "--solver",
+        type=one_name("solver", SOLVERS),
+        metavar="NAME",
+        help=f"of atlas-ada's implicit step: {', '.join(SOLVERS)} (default: paper in the paper "
+        "preset, exact in the others)",
+    )
 
 
 def _add_stream(group: Any) -> None:
