@@ -1,4 +1,4 @@
-"""Claims about learners on the paper's own numbers, where the page has the answer, and at limits."""
+"""Claims on learners: on the paper's own numbers, where the page has the answer, and at limits."""
 
 from __future__ import annotations
 
