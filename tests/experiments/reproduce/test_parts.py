@@ -84,6 +84,7 @@ def claim(part, *words):
 @pytest.mark.parametrize("name", ["table2", "table3", "table4"])
 def test_what_runs_beside_a_cell_differs_from_it_in_one_field(name):
     fields = {"exact": "sketch", "exact-solver": "solver", "linearised": "solver"}
+    fields["raw"] = "prior_form"
     experiment = plan(name, quick=False, seeds=1)
     for role in fields.keys() & experiment.runs.keys():
         found = [
@@ -100,7 +101,7 @@ def test_table_2_says_what_an_exact_solution_changes():
     experiment = beside(experiment, "exact-solver", chosen, solver="exact")
 
     def error(run):
-        above = {"lin": 1.25, "ber": -0.5}.get(run.shift)
+        above = {"lin": 1.25, "ber": -0.5}.get(run.shift, 0.0)
         return 6.0 if run.solver is None else 6.0 + above
 
     words = [

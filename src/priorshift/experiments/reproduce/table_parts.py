@@ -25,7 +25,7 @@ from priorshift.experiments.reproduce.plan import Experiment, StreamRun
 _ORACLE = "oracle"
 _RAW_WORDS = (
     "Estimates of the class prior as equation 3 has them, which may be negative; the table above "
-    "has them clipped at 0. Everything else is the same."
+    "has them clipped at 0."
 )
 _ORACLE_WORDS = "The oracle knows every round's class prior and the densities."
 
