@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from dataclasses import replace
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import pytest
 
 import page_example
 from priorshift.errors import InputError
+from priorshift.experiments.paper import TABLE_1, TABLE_2, TABLE_3, TABLE_4
 from priorshift.experiments.report.drawings.style import drawing_style, new_figure
-from priorshift.experiments.report.grid import Grid
+from priorshift.experiments.report.grid import Entry, Grid
 from priorshift.experiments.report.grid_formats import GRID_FORMATS
 from priorshift.experiments.report.svg import inline_svg
 from priorshift.experiments.reproduce.background import Background
-from priorshift.experiments.reproduce.page import page_html, write_report
-from priorshift.experiments.reproduce.parts import Claim, Drawing, Part
+from priorshift.experiments.reproduce.claims import benchmark_claims, learner_claims
+from priorshift.experiments.reproduce.claims_hints import hint_claims
+from priorshift.experiments.reproduce.page import (
+    differences,
+    page_html,
+    page_markdown,
+    with_causes,
+    write_report,
+)
+from priorshift.experiments.reproduce.parts import Claim, Drawing, Part, claims_text
+from priorshift.experiments.reproduce.plan import plan
 
 EVIL = '<script>alert(1)</script> & "quoted"'
 VOID = {"meta", "link", "br"}
@@ -127,6 +140,84 @@ def test_claims_say_so_in_words():
     assert "2 of 3 claims hold." in html
     assert html.count("<b>holds</b>") == 2
     assert "<b>does not hold</b> b <small>c</small>" in html
+
+
+def test_what_cannot_be_checked_says_so_with_the_cause():
+    claims = [Claim("a", True, "1"), Claim("b", False, "2", "c"), Claim("d", None, "3", "no data")]
+    part = Part("c", "c", claims=claims)
+    html, markdown = page_html("a", "b", [part]), page_markdown("a", [], [part])
+    counts = "1 of 2 claims hold; 1 more cannot be checked here."
+    assert counts in html
+    assert counts in markdown
+    assert '<li class="fails"><b>does not hold</b> b <small>2. Cause: c</small></li>' in html
+    assert '<li class="open"><b>cannot be checked here</b> d <small>3. Cause: no data' in html
+    assert "| b | no | 2. Cause: c |\n| d | not checkable here | 3. Cause: no data |" in markdown
+    text = claims_text(claims)
+    assert text == f"{counts}\nholds  a: 1\nFAILS  b: 2. Cause: c\nopen   d: 3. Cause: no data"
+
+
+def test_claims_in_markdown_and_in_a_terminal():
+    claims = [Claim("a | b < c", True, "1 & 2"), Claim("d", False, "word " * 40)]
+    text = claims_text(claims, width=60)
+    assert text.startswith("1 of 2 claims hold.\nholds  a | b < c: 1 & 2\nFAILS  d: word")
+    assert max(map(len, text.splitlines())) <= 60
+    markdown = page_markdown("a", [], [Part("a", "b", claims=claims)])
+    assert "1 of 2 claims hold.\n\n| claim | holds | measured |\n|:---|:---|:---|\n" in markdown
+    assert r"| a \| b \< c | yes | 1 \& 2 |" in markdown
+
+
+def test_a_tested_cause_goes_to_its_claim_where_that_does_not_hold():
+    text = "Under Lin UOGD is the best, or tied with it by the paired t-test at 5 %"
+    held, failed, other, own = with_causes(
+        [
+            Claim(text, True, ""),
+            Claim(text, False, ""),
+            Claim("a", False, ""),
+            Claim(text, None, "", "b"),
+        ]
+    )
+    assert held.cause == other.cause == ""
+    assert "clipping" in failed.cause
+    assert own.cause == "b"
+
+
+def test_every_cause_belongs_to_a_claim():
+    known = tomllib.loads(
+        files("priorshift.experiments.reproduce").joinpath("differences.toml").read_text("utf-8")
+    )
+    cells = {
+        (data, shift, learner): Entry((cell.mean,))
+        for table in (TABLE_3, TABLE_4)
+        for data, rows in table.items()
+        for shift, row in rows.items()
+        for learner, cell in row.items()
+    }
+    hints = {
+        (size, shift, hint): Entry((cell.mean,))
+        for size, rows in TABLE_2.items()
+        for shift, row in rows.items()
+        for hint, cell in row.items()
+    }
+    learners = {
+        (name, shift): Entry((cell.mean,))
+        for name, row in TABLE_1.items()
+        for shift, cell in row.items()
+    }
+    claims = [*learner_claims(learners), *hint_claims(hints), *benchmark_claims(cells, raw=cells)]
+    assert known["causes"].keys() <= {claim.text for claim in claims}
+
+
+def test_differences_are_those_of_the_runs():
+    tables = [plan(name, quick=False, seeds=1) for name in ("table1", "table2")]
+    without = differences(tables[:1], quick=False, notes=["a note"])
+    assert without[0] == "a note"
+    assert not any("sketch" in one or "SHL" in one or "exactly" in one for one in without)
+    run = replace(tables[1].runs["cell"][-1], solver="exact")
+    solved = replace(tables[1], runs={**tables[1].runs, "exact-solver": (run,), "raw": ()})
+    found = differences([solved], quick=False, notes=[])
+    assert sum("Solved exactly" in one for one in found) == 1
+    assert any("marked as a sketch" in one for one in found)
+    assert not any("twice" in one for one in found)  # a role without runs
 
 
 def test_a_page_is_written_whole(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,7 @@ def made_up(experiment, error=lambda run: 5.0):
             found[run] = {
                 "error": error(run) + 0.01 * run.seed,
                 "oracle_error": 1.5,
+                "rounds": run.rounds,
                 "fix_error": 9.0,
                 "variation": 10.0 * (run.every or 1),
                 "steps": steps,
@@ -65,6 +68,98 @@ def test_table_2_says_what_the_sketch_changes():
     assert "4.00 %" in part.words[0]  # 4.00 and 4.01, to two decimals
     assert "+0.25" in part.words[0]
     assert "blocks:1000" in part.words[0]
+
+
+def beside(experiment, role, chosen, **fields):
+    """The experiment with runs of another role: the chosen cells, but for these fields."""
+    cells = experiment.runs["cell"]
+    runs = tuple(replace(run, **fields) for run in cells if chosen(run))
+    return replace(experiment, runs={**experiment.runs, role: runs})
+
+
+def claim(part, *words):
+    (found,) = [one for one in part.claims if all(word in one.text for word in words)]
+    return found
+
+
+@pytest.mark.parametrize("name", ["table2", "table3", "table4"])
+def test_what_runs_beside_a_cell_differs_from_it_in_one_field(name):
+    fields = {"exact": "sketch", "exact-solver": "solver", "linearised": "solver"}
+    fields["raw"] = "prior_form"
+    experiment = plan(name, quick=False, seeds=1)
+    for role in fields.keys() & experiment.runs.keys():
+        found = [
+            run for some, _ in table_parts._twins(experiment, role, fields[role]) for run in some
+        ]
+        assert found == list(experiment.runs[role]), role
+
+
+def test_table_2_says_what_an_exact_solution_changes():
+    def chosen(run):
+        return run.hint == "fwd" and run.batch_size == 1 and run.shift in ("lin", "ber")
+
+    experiment = plan("table2", quick=False, seeds=2)
+    experiment = beside(experiment, "exact-solver", chosen, solver="exact")
+
+    def error(run):
+        above = {"lin": 1.25, "ber": -0.5}.get(run.shift, 0.0)
+        return 6.0 if run.solver is None else 6.0 + above
+
+    words = [
+        one
+        for one in table_parts.table_2(experiment, made_up(experiment, error)).words
+        if "exact solution" in one
+    ]
+    assert words == [
+        "What an exact solution of the implicit step changes against the authors' 7 iterations of "
+        "L-BFGS (Fwd, 1 a round, 2 seeds): Lin 7.25 % against 6.00 % (+1.25), Ber 5.50 % against "
+        "6.00 % (-0.50)."
+    ]
+    # A run that differs in more than the solver says nothing of it.
+    other = beside(experiment, "exact-solver", chosen, solver="exact", sketch="blocks:7")
+    assert not any(
+        "exact solution" in one for one in table_parts.table_2(other, made_up(other)).words
+    )
+
+
+@pytest.mark.parametrize(("linearised", "holds"), [(6.5, True), (5.5, False)])
+def test_table_2_has_the_linearised_step_beside_the_implicit_one(linearised, holds):
+    def chosen(run):
+        return run.hint == "okm" and run.batch_size == 10 and run.shift in ("squ", "ber")
+
+    def error(run):
+        return 6.0 if run.solver is None else linearised
+
+    experiment = plan("table2", quick=False, seeds=3)
+    experiment = beside(experiment, "linearised", chosen, solver="linearised")
+    found = claim(table_parts.table_2(experiment, made_up(experiment, error)), "implicit step")
+    assert found.holds is holds
+    assert f"Squ with 10 a round 6.01 against {linearised + 0.01:.2f}" in found.detail
+    assert f"Ber with 10 a round 6.01 against {linearised + 0.01:.2f}" in found.detail
+    without = replace(experiment, runs={"cell": experiment.runs["cell"]})
+    part = table_parts.table_2(without, made_up(without, error))
+    assert not any("implicit step" in one.text for one in part.claims)
+
+
+def test_benchmarks_have_the_raw_estimate_in_a_table_of_its_own():
+    experiment = plan("table3", quick=False, seeds=2)
+    experiment = beside(
+        experiment,
+        "raw",
+        lambda run: run.learner in ("uogd", "atlas", "atlas-ada"),
+        prior_form="raw",
+    )
+
+    def error(run):
+        return 5.0 if (run.learner, run.prior_form) == ("uogd", "raw") else 6.0 + len(run.learner)
+
+    part = table_parts.benchmark(experiment, made_up(experiment, error))
+    assert list(part.grids) == ["table3", "table3-raw"]
+    grid = part.grids["table3-raw"]
+    assert [column.label for column in grid.groups[0].columns] == ["UOGD", "ATLAS", "ATLAS-ADA"]
+    assert grid.title.endswith("with the raw estimate of equation 3")
+    assert claim(part, "Lin UOGD", "raw").holds
+    assert not next(one for one in part.claims if "Lin UOGD" in one.text).holds  # clipped
 
 
 @pytest.mark.parametrize("name", ["table3", "table4"])
@@ -128,6 +223,29 @@ def test_peri_sees_the_dips_and_their_absence():
     assert [claim.holds for claim in good.claims] == [True, True]
     flat = figure_parts.peri(experiment, made_up(experiment, lambda run: 4.3))
     assert [claim.holds for claim in flat.claims] == [False, True]
+
+
+def test_shl_asks_who_is_below_whom_and_when():
+    experiment = plan("fig-shl", quick=False, seeds=1)
+
+    def error(run):
+        return {"atlas": 4.0, "atlas-ada": 3.0}.get(run.learner, 5.0)
+
+    results = made_up(experiment, error)
+    for run, result in results.items():
+        # By the average so far ATLAS starts above the others (8, 6, 5), ATLAS-ADA does not.
+        result["curve"] = {"atlas": [9.0, 3.0, 1.0], "atlas-ada": [7.0, 3.0, 1.0]}.get(
+            run.learner, [8.0, 6.0, 5.0]
+        )
+    found = {one.text: one for one in figure_parts.shl(experiment, results).claims}
+    ada, atlas = "ATLAS-ADA (okm) is below", "ATLAS is below"
+    assert found[f"{ada} ATLAS"][1:3] == (True, "3.00 % against 4.00 %")
+    assert found[f"{ada} them over the entire time, by the average error so far"].holds
+    late = found[f"{atlas} them over the entire time, by the average error so far"]
+    assert late[1:3] == (False, "at 2 of 3 points of time")
+    assert found[f"{atlas} FIX, FTH, FTFWH, ROGD and UOGD"].holds
+    worse = {run: {**result, "error": 4.5} for run, result in results.items()}
+    assert not {c.text: c.holds for c in figure_parts.shl(experiment, worse).claims}[f"{ada} ATLAS"]
 
 
 def test_skyline_measures_how_far_behind_the_best_base_learner_it_is():

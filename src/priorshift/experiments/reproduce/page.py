@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from priorshift.errors import InputError
 from priorshift.experiments.description import BUNDLED
@@ -18,7 +20,7 @@ from priorshift.experiments.report.output import write_whole
 from priorshift.experiments.report.rendering import render
 from priorshift.experiments.report.svg import inline_svg
 from priorshift.experiments.reproduce.background import Background
-from priorshift.experiments.reproduce.parts import Part
+from priorshift.experiments.reproduce.parts import Claim, Part, claims_count
 from priorshift.experiments.reproduce.plan import Experiment
 
 _TITLE = "The paper, run again"
@@ -79,7 +81,8 @@ def page_html(title: str, lead: str, parts: Sequence[Part]) -> str:
     if twice:
         raise InputError(f"two parts have the name {twice[0]!r}; give each its own")
     tools = {"inline_svg": inline_svg, "svg_text": svg_text, "endings": GRID_FORMATS}
-    return render("page.html.j2", title=title, lead=lead, parts=parts, **tools) + "\n"
+    words = {"title": title, "lead": lead, "parts": parts, "counted": claims_count}
+    return render("page.html.j2", **words, **tools) + "\n"
 
 
 def page_markdown(title: str, pairs: Sequence[tuple[str, object]], parts: Sequence[Part]) -> str:
@@ -96,7 +99,8 @@ def page_markdown(title: str, pairs: Sequence[tuple[str, object]], parts: Sequen
     <BLANKLINE>
     Words.
     """
-    return render("page.md.j2", title=title, pairs=pairs, parts=parts) + "\n"
+    words = {"title": title, "pairs": pairs, "parts": parts, "counted": claims_count}
+    return render("page.md.j2", **words) + "\n"
 
 
 def differences(experiments: Sequence[Experiment], quick: bool, notes: Sequence[str]) -> list[str]:
@@ -107,18 +111,40 @@ def differences(experiments: Sequence[Experiment], quick: bool, notes: Sequence[
     >>> differences([], quick=True, notes=[])[0].startswith("This is a quick run")
     True
     """
-    text = files(__package__).joinpath("differences.toml").read_text(encoding="utf-8")
-    known = tomllib.loads(text)
+    known = _known()
     runs = [run for one in experiments for some in one.runs.values() for run in some]
     real = any(run.data.dataset not in BUNDLED for run in runs)
     sketched = any(run.sketch is not None for run in runs)
+    roles = {role for one in experiments for role, some in one.runs.items() if some}
     return [
         *([known["quick"]] if quick else []),
         *notes,
         *known["always"],
         *(known["real_data"] if real else []),
         *(known["sketch"] if sketched else []),
+        *(text for role, text in known["roles"].items() if role in roles),
     ]
+
+
+def with_causes(claims: Sequence[Claim]) -> list[Claim]:
+    """Add the cause, where one was tested, to claims that do not hold.
+
+    Examples
+    --------
+    >>> with_causes([Claim("ATLAS beats FIX", False, "1 of 2 shifts")])[0].cause
+    ''
+    """
+    causes = _known()["causes"]
+    return [
+        claim if claim.holds or claim.cause else claim._replace(cause=causes.get(claim.text, ""))
+        for claim in claims
+    ]
+
+
+@cache
+def _known() -> dict[str, Any]:
+    text = files(__package__).joinpath("differences.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
 def _differences(listed: Sequence[str]) -> Part:
@@ -127,14 +153,12 @@ def _differences(listed: Sequence[str]) -> Part:
 
 def _overview(parts: Sequence[Part]) -> list[Part]:
     """How many claims hold in each section, and those that do not."""
-    counts = [
-        f"{part.title}: {sum(claim.holds for claim in part.claims)} of {len(part.claims)} hold"
-        for part in parts
-        if part.claims
-    ]
+    counts = [f"{part.title}: {claims_count(part.claims)}" for part in parts if part.claims]
     failed = [claim for part in parts for claim in part.claims if not claim.holds]
     words = "Claims that were checked, section by section"
-    words += "; those that do not hold are below them:" if failed else ":"
+    words += (
+        "; those that do not hold, or cannot be checked here, are below them:" if failed else ":"
+    )
     return [Part("claims", "Claims", [words], claims=failed, items=counts)] if counts else []
 
 

@@ -22,15 +22,33 @@ _RESERVED = {"contents", "main"}
 class Claim(NamedTuple):
     """A sentence, whether it holds, and the numbers behind the answer.
 
+    ``holds`` is None for what cannot be checked here. ``cause`` says why it does not hold, or
+    cannot be checked, as far as that was tested.
+
     Examples
     --------
-    >>> Claim("ATLAS beats FIX", True, "6 of 6 data sets").holds
-    True
+    >>> Claim("ATLAS beats FIX", True, "6 of 6 data sets").verdict
+    'holds'
+    >>> Claim("UOGD is the best", False, "2 of 5 data sets", "clipped estimates").evidence
+    '2 of 5 data sets. Cause: clipped estimates'
     """
 
     text: str
-    holds: bool
+    holds: bool | None
     detail: str
+    cause: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Whether it holds, in words."""
+        if self.holds is None:
+            return "cannot be checked here"
+        return "holds" if self.holds else "does not hold"
+
+    @property
+    def evidence(self) -> str:
+        """The numbers, and the cause where there is one."""
+        return f"{self.detail}. Cause: {self.cause}" if self.cause else self.detail
 
 
 class Drawing(NamedTuple):
@@ -107,6 +125,20 @@ def by_seed(runs: Sequence[StreamRun]) -> dict[StreamRun, list[StreamRun]]:
     return groups
 
 
+def claims_count(claims: Sequence[Claim]) -> str:
+    """Say how many of the claims that were checked hold.
+
+    Examples
+    --------
+    >>> claims_count([Claim("a", True, ""), Claim("b", False, ""), Claim("c", None, "no data")])
+    '1 of 2 claims hold; 1 more cannot be checked here'
+    """
+    verdicts = [claim.holds for claim in claims]
+    open_ones = verdicts.count(None)
+    text = f"{verdicts.count(True)} of {len(verdicts) - open_ones} claims hold"
+    return text + (f"; {open_ones} more cannot be checked here" if open_ones else "")
+
+
 def claims_text(claims: Sequence[Claim], width: int = 100) -> str:
     """Write claims for a terminal of ``width`` columns.
 
@@ -118,8 +150,9 @@ def claims_text(claims: Sequence[Claim], width: int = 100) -> str:
     holds  ATLAS beats FIX: 6 of 6 data sets
     FAILS  UOGD is the best under Lin: 5 of 6 data sets
     """
-    lines = [f"{sum(claim.holds for claim in claims)} of {len(claims)} claims hold."]
+    lines = [f"{claims_count(claims)}."]
     for claim in claims:
-        text = f"{'holds' if claim.holds else 'FAILS'}  {claim.text}: {claim.detail}"
+        sign = {True: "holds", False: "FAILS", None: "open "}[claim.holds]
+        text = f"{sign}  {claim.text}: {claim.evidence}"
         lines.append(textwrap.fill(text, max(width, 20), subsequent_indent=" " * 7))
     return "\n".join(lines)

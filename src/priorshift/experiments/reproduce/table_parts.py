@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 
-from priorshift.experiments.paper import PAPER_ROUNDS, TABLE_1, TABLE_2, TABLE_3, TABLE_4, Cell
+from priorshift.experiments.paper import PAPER_ROUNDS, TABLE_1, TABLE_2, Cell, benchmark_cell
 from priorshift.experiments.report.grid import Entry, Grid, signed
 from priorshift.experiments.report.tables import learner_label
-from priorshift.experiments.reproduce.claims import benchmark_claims, hint_claims, learner_claims
-from priorshift.experiments.reproduce.layouts import benchmark_table, hint_table, learner_table
+from priorshift.experiments.reproduce.claims import benchmark_claims, learner_claims
+from priorshift.experiments.reproduce.claims_hints import hint_claims, hint_place, solver_claims
+from priorshift.experiments.reproduce.layouts import (
+    benchmark_table,
+    hint_table,
+    learner_table,
+    paper_name,
+)
 from priorshift.experiments.reproduce.parts import Claim, Part, Results, by_seed
 from priorshift.experiments.reproduce.plan import Experiment, StreamRun
 
 _ORACLE = "oracle"
+_RAW_WORDS = (
+    "Estimates of the class prior as equation 3 has them, which may be negative; the table above "
+    "has them clipped at 0."
+)
 _ORACLE_WORDS = "The oracle knows every round's class prior and the densities."
 
 
@@ -42,7 +52,7 @@ def table_1(experiment: Experiment, results: Results) -> Part:
         f"All learners predict first. AUTO and TRACKER are this library's. {_ORACLE_WORDS}",
     )
     grid = learner_table(cells, title=experiment.title, caption=caption)
-    return _part(experiment, results, grid, learner_claims(cells))
+    return _part(experiment, results, [grid], learner_claims(cells))
 
 
 def table_2(experiment: Experiment, results: Results) -> Part:
@@ -69,7 +79,8 @@ def table_2(experiment: Experiment, results: Results) -> Part:
         f"{_ORACLE_WORDS}",
     )
     grid = hint_table(cells, title=experiment.title, caption=caption)
-    return _part(experiment, results, grid, hint_claims(cells))
+    claims = [*hint_claims(cells), *solver_claims(_solver_cases(experiment, results))]
+    return _part(experiment, results, [grid], claims, _solver_words(experiment, results))
 
 
 def benchmark(experiment: Experiment, results: Results) -> Part:
@@ -85,13 +96,10 @@ def benchmark(experiment: Experiment, results: Results) -> Part:
     ['Lin', 'Ber']
     """
     number: Literal[3, 4] = 3 if experiment.name == "table3" else 4
-    printed = TABLE_3 if number == 3 else TABLE_4
-    cells: dict[tuple[str, str, str], Entry] = {}
+    cells = _benchmark_cells(experiment.runs["cell"], results)
     for run, some in by_seed(experiment.runs["cell"]).items():
-        place, shift = run.data.name, str(run.shift)
-        published = printed.get(run.data.paper or place, {}).get(shift, {}).get(run.learner)
-        cells[place, shift, run.learner] = _entry(some, results, published)
-        cells.setdefault((place, shift, _ORACLE), _oracle(some, results))
+        cells.setdefault((run.data.name, str(run.shift), _ORACLE), _oracle(some, results))
+    raw = _benchmark_cells(experiment.runs.get("raw", ()), results)
     caption = _caption(
         experiment,
         "FIX to ATLAS predict first, ATLAS-ADA (hint OKM) and AUTO adapt first. "
@@ -99,21 +107,39 @@ def benchmark(experiment: Experiment, results: Results) -> Part:
         "the paper's (see what differs), so errors differ and the order of the learners is what to "
         "compare.",
     )
-    grid = benchmark_table(cells, table=number, title=experiment.title, caption=caption)
-    claims = benchmark_claims(cells, table=f"Table {number}")
-    return _part(experiment, results, grid, claims, _weight_words(experiment, results))
+    grids = [benchmark_table(cells, table=number, title=experiment.title, caption=caption)]
+    if raw:
+        title = f"{experiment.title}, with the raw estimate of equation 3"
+        grids.append(benchmark_table(raw, table=number, title=title, caption=_RAW_WORDS))
+    claims = benchmark_claims(cells, table=f"Table {number}", raw=raw)
+    return _part(experiment, results, grids, claims, _weight_words(experiment, results))
+
+
+def _benchmark_cells(
+    runs: Sequence[StreamRun], results: Results
+) -> dict[tuple[str, str, str], Entry]:
+    return {
+        (run.data.name, str(run.shift), run.learner): _entry(
+            some,
+            results,
+            benchmark_cell(run.data.paper or run.data.name, str(run.shift), run.learner),
+        )
+        for run, some in by_seed(runs).items()
+    }
 
 
 def _part(
     experiment: Experiment,
     results: Results,
-    grid: Grid,
+    grids: Sequence[Grid],
     claims: Sequence[Claim],
     words: Sequence[str] = (),
 ) -> Part:
     words = [*_sketch_words(experiment, results), *words]
     proven = () if experiment.small else claims
-    return Part(experiment.name, experiment.title, words, {experiment.name: grid}, claims=proven)
+    stems = [experiment.name, f"{experiment.name}-raw"]
+    named = dict(zip(stems, grids, strict=False))
+    return Part(experiment.name, experiment.title, words, named, claims=proven)
 
 
 def _hint_column(run: StreamRun) -> str:
@@ -147,25 +173,73 @@ def _caption(experiment: Experiment, words: str) -> str:
     return text
 
 
+def _twins(
+    experiment: Experiment, role: str, field: str
+) -> Iterator[tuple[list[StreamRun], list[StreamRun]]]:
+    """Runs of a role, each with the runs of the cell that differs from it in one field alone.
+
+    A quick run may have no such cell, and then there is nothing to say.
+    """
+    without: dict[str, Any] = {"seed": 0, "track": (), field: None}
+
+    def place(run: StreamRun) -> StreamRun:
+        return replace(run, **without)
+
+    cells = {place(run): some for run, some in by_seed(experiment.runs["cell"]).items()}
+    for run, some in by_seed(experiment.runs.get(role, ())).items():
+        seeds = {one.seed for one in some}
+        beside = [one for one in cells.get(place(run), []) if one.seed in seeds]
+        if beside and beside != some:
+            yield some, beside
+
+
 def _sketch_words(experiment: Experiment, results: Results) -> list[str]:
     """Say what sketches change, for the cells that were run both ways."""
-    sketched: Mapping[tuple[object, ...], list[StreamRun]] = {
-        _place(run): some
-        for run, some in by_seed(experiment.runs["cell"]).items()
-        if run.sketch is not None
-    }
     words = []
-    for run, some in by_seed(experiment.runs.get("exact", ())).items():
-        twins = sketched[_place(run)][: len(some)]
-        exact = statistics.fmean(results[one]["error"] for one in some)
-        other = statistics.fmean(results[one]["error"] for one in twins)
+    for some, beside in _twins(experiment, "exact", "sketch"):
+        run, exact, other = some[0], _mean(some, results), _mean(beside, results)
         words.append(
             f"What the sketch changes: {learner_label(run.learner, run.hint)}, {run.data.name}, "
-            f"{run.shift}, {run.batch_size} rows a round, {len(some)} seed{'s' * (len(some) > 1)}: "
-            f"{exact:.2f} % with the exact risk, {other:.2f} % with {twins[0].sketch} "
+            f"{run.shift}, {run.batch_size} rows a round, {_seeds(some)}: "
+            f"{exact:.2f} % with the exact risk, {other:.2f} % with {beside[0].sketch} "
             f"({signed(other - exact)})."
         )
     return words
+
+
+def _solver_words(experiment: Experiment, results: Results) -> list[str]:
+    """Say how far the exact solution of the implicit step is from the authors' iterations."""
+    found: dict[str, list[str]] = {}
+    for some, beside in _twins(experiment, "exact-solver", "solver"):
+        run, exact, other = some[0], _mean(some, results), _mean(beside, results)
+        about = f"{paper_name(str(run.hint))}, {run.batch_size:,} a round, {_seeds(some)}"
+        found.setdefault(about, []).append(
+            f"{paper_name(str(run.shift))} {exact:.2f} % against {other:.2f} % "
+            f"({signed(exact - other)})"
+        )
+    return [
+        "What an exact solution of the implicit step changes against the authors' 7 iterations of "
+        f"L-BFGS ({about}): {', '.join(places)}."
+        for about, places in found.items()
+    ]
+
+
+def _solver_cases(experiment: Experiment, results: Results) -> dict[str, dict[str, Entry]]:
+    return {
+        hint_place(some[0].batch_size, str(some[0].shift)): {
+            "linearised": _entry(some, results, None),
+            "implicit": _entry(beside, results, None),
+        }
+        for some, beside in _twins(experiment, "linearised", "solver")
+    }
+
+
+def _mean(runs: Sequence[StreamRun], results: Results) -> float:
+    return _entry(runs, results, None).mean
+
+
+def _seeds(runs: Sequence[StreamRun]) -> str:
+    return f"{len(runs)} seed{'s' * (len(runs) > 1)}"
 
 
 def _weight_words(experiment: Experiment, results: Results) -> list[str]:
@@ -183,7 +257,3 @@ def _weight_words(experiment: Experiment, results: Results) -> list[str]:
         f"brackets the even weight, where Hedge would not have moved: {', '.join(places)}."
         for learner, places in found.items()
     ]
-
-
-def _place(run: StreamRun) -> tuple[object, ...]:
-    return (run.data, run.shift, run.learner, run.hint, run.batch_size, run.protocol)

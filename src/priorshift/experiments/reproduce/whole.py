@@ -16,7 +16,7 @@ from priorshift.experiments.report.grid_formats import GRID_FORMATS, to_text
 from priorshift.experiments.report.output import write_whole
 from priorshift.experiments.reproduce import figure_parts, regret_part, table_parts
 from priorshift.experiments.reproduce.background import Background
-from priorshift.experiments.reproduce.page import write_markdown, write_report
+from priorshift.experiments.reproduce.page import with_causes, write_markdown, write_report
 from priorshift.experiments.reproduce.parts import Part, Results, claims_text
 from priorshift.experiments.reproduce.plan import EXPERIMENTS, Experiment, plan
 from priorshift.experiments.reproduce.regret import RegretRun
@@ -112,7 +112,7 @@ def reproduce(
     ]
     # What a small run shows is no evidence for or against anything.
     parts = [
-        replace(part, claims=()) if experiment.small else part
+        replace(part, claims=() if experiment.small else with_causes(part.claims))
         for part, experiment in zip(parts, experiments, strict=True)
     ]
     notes += dict.fromkeys(runner.warnings)
