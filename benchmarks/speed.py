@@ -71,7 +71,7 @@ def player(learner: Any, source: Source, batches: list[Batch]) -> Callable[[], o
 def implicit_figures(seconds: float) -> Iterator[Figure]:
     """ATLAS-ADA against ATLAS of the same pool; what its implicit step takes and leaves."""
     source, batches = synthetic()
-    play = player(AtlasAda(steps=_POOL, hint="okm"), source, batches)
+    play = player(AtlasAda(steps=_POOL, hint="okm", solver="exact"), source, batches)
     result = compare(play, player(ATLAS(steps=_POOL), source, batches), seconds)
     solver = _Counting()
     count = player(AtlasAda(steps=_POOL, hint="okm", solver=solver), source, batches)
@@ -110,7 +110,7 @@ def sketch_figures(seconds: float) -> Iterator[Figure]:
     kinds: dict[str, Callable[[Any], Any]] = {
         "UOGD": lambda sketch: UOGD(sketch=sketch),
         "ATLAS": lambda sketch: ATLAS(sketch=sketch),
-        "ATLAS-ADA": lambda sketch: AtlasAda(steps=_POOL, sketch=sketch),
+        "ATLAS-ADA": lambda sketch: AtlasAda(steps=_POOL, sketch=sketch, solver="exact"),
     }
     for name, kind in kinds.items():
         yardstick = player(kind(None), source, batches)
