@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from priorshift._validation import check_priors
 from priorshift.errors import InputError, InputTypeError
 from priorshift.simulation.shifts import (
+    PAPER_COURSE,
     Bernoulli,
     Constant,
     Given,
@@ -89,6 +90,20 @@ def test_bernoulli_repeats_with_its_seed_alone() -> None:
     assert not np.array_equal(first, other)
     from_generator = Bernoulli().priors(MU1, MU2, 500, np.random.default_rng(3))
     np.testing.assert_array_equal(first, from_generator)
+
+
+def test_bernoulli_with_a_course_is_the_same_in_every_stream() -> None:
+    """The course of the tables: 450 switches, and 48 % of the rounds at mu_2."""
+    one, other = (
+        Bernoulli(course=PAPER_COURSE).weights(10_000, np.random.default_rng(seed))
+        for seed in (0, 1)
+    )
+    np.testing.assert_array_equal(one, other)
+    assert one.mean() == pytest.approx(0.4798)
+    own = Bernoulli().weights(10_000, np.random.default_rng(PAPER_COURSE))
+    np.testing.assert_array_equal(one, own)
+    with pytest.raises(InputError, match="course"):
+        Bernoulli(course=-1)
 
 
 def test_constant_stays() -> None:

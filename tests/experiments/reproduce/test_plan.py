@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from priorshift.datasets.files import ORIGINS
 from priorshift.errors import InputError
+from priorshift.experiments.description import Data, StreamRun
 from priorshift.experiments.paper import declared
+from priorshift.experiments.perform import make_learner, prepare
 from priorshift.experiments.reproduce import plan as module
 from priorshift.experiments.reproduce.plan import EXPERIMENTS, plan
-from priorshift.learners.linear.hints import HINTS
+from priorshift.learners.linear.hints import HINTS, OnlineKMeans
 from priorshift.risk import as_sketch
-from priorshift.simulation.shifts import SHIFTS
+from priorshift.simulation.shifts import PAPER_COURSE, SHIFTS
 
 ALL_RUNS = [
     run
@@ -106,6 +109,39 @@ def test_a_block_may_name_bounds(monkeypatch):
         ("uogd", "estimate", None),
         ("atlas", "estimate", "estimate"),
     ]
+
+
+def test_settings_of_a_block_reach_the_learners_that_have_them():
+    shl = {run.hint_settings for run in plan("fig-shl", quick=False, seeds=1).runs["cell"]}
+    assert shl == {(), (("prototypes", 10), ("rate", 0.1))}
+    made = make_learner(
+        next(run for run in plan("fig-shl", quick=False, seeds=1).runs["cell"] if run.hint_settings)
+    )
+    assert made.hint == OnlineKMeans(prototypes=10, rate=0.1)
+    assert made.gap_limit == 0.1
+    for run in plan("table3", quick=False, seeds=1).runs["cell"]:
+        assert run.gradient_bound == ("estimate" if run.learner == "uogd" else None)
+        assert run.loss_bound == ("estimate" if run.learner.startswith("atlas") else None)
+
+
+def test_the_tables_have_the_papers_course_in_every_seed():
+    for name in ("table1", "table2", "table3", "table4"):
+        for some in plan(name, quick=False, seeds=3).runs.values():
+            for run in some:
+                expected = (("course", PAPER_COURSE),) if run.shift == "ber" else ()
+                assert run.shift_settings == expected
+
+
+def test_seed_0_of_any_run_has_the_papers_course():
+    data = Data("synthetic", "synthetic")
+    runs = [
+        StreamRun(data, "fix", "predict-first", 1, 500, seed, shift="ber", shift_settings=how)
+        for seed, how in ((0, ()), (0, (("course", PAPER_COURSE),)), (1, ()))
+    ]
+    prepared = prepare(runs)
+    first, tables, second = (prepared.stream(run).priors for run in runs)
+    np.testing.assert_array_equal(first, tables)
+    assert not np.array_equal(first, second)
 
 
 def test_an_unknown_experiment_is_refused():

@@ -52,13 +52,19 @@ def paired_p_value(first: Sequence[float], second: Sequence[float]) -> float:
 def is_worse(first: Sequence[float], second: Sequence[float], level: float = LEVEL) -> bool:
     """Whether the errors ``first`` are higher than ``second`` by more than chance.
 
+    Seeds are counted from 0: where one has more of them, those that both have are paired.
+
     Examples
     --------
     >>> is_worse([5.4, 5.5, 5.4], [5.0, 5.1, 5.1]), is_worse([5.0, 5.1, 5.1], [5.4, 5.5, 5.4])
     (True, False)
     >>> is_worse([9.0], [1.0])  # one seed
     False
+    >>> is_worse([5.4, 5.5, 5.4], [5.0, 5.1])
+    True
     """
+    both = min(len(first), len(second))
+    first, second = first[:both], second[:both]
     p_value = paired_p_value(first, second)
     return p_value < level and float(np.mean(first)) > float(np.mean(second))
 
