@@ -51,6 +51,11 @@ RUNS = {
     "mu1": [(0.5, 0.5), (0.25, 0.75)],
     "mu2": [(0.5, 0.5), (0.25, 0.75)],
     "shift_settings": [(("period", 10),), (("period", 11),)],
+    "prior_form": ["raw", "simplex"],
+    "hint_settings": [(("rate", 0.1),), (("rate", 0.2),)],
+    "gap_limit": [0.1, 0.2],
+    "hedge": ["incremental", "cumulative"],
+    "solver": ["exact", "paper"],
 }
 
 

@@ -93,6 +93,14 @@ def test_the_linearised_step_is_one_gradient_step_of_the_hint(problem):
     )
 
 
+def test_the_papers_steps_lower_a_hinge_loss_as_well(problem):
+    data, centre, start = problem
+    found = PaperSolver().solve(data, Hinge(), centre[:2], start[:2], STEPS[:2], PRIOR, RADIUS)
+    away = ((found.W - centre[:2]) ** 2).sum(axis=(1, 2)) / (2 * STEPS[:2])
+    before = rewritten_risk(data, Hinge(), centre[:2], PRIOR).value
+    assert (found.hint_loss + away < before).all()
+
+
 @pytest.mark.parametrize("solver", [PaperSolver(), LinearisedSolver()])
 @pytest.mark.parametrize("scale", [1e-6, 1e3, 1e6])
 def test_features_of_any_size_leave_models_inside_the_ball(solver, scale):

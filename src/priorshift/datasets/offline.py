@@ -49,8 +49,8 @@ def offline_stage(
 ) -> Source:
     """Build the source of a data set.
 
-    The synthetic problem's f0 is the paper's: logistic regression without intercept, the offline
-    optimum in the ball of diameter 10, measured on the set that it was fitted on. Other features
+    The synthetic problem's f0 is a logistic regression without intercept in the ball of diameter
+    10, trained by ``SyntheticProblem.training`` and measured on the same set. Other features
     get a logistic regression fitted on one half of the offline set and measured on the other. Class
     probabilities are f0 themselves, and the linear learners work on their logarithms.
     ``calibration`` is that of f0 on the held-out set, see ``build_source``. ``problem`` names one

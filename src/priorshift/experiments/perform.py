@@ -80,7 +80,7 @@ class Prepared:
         mu1 = self.dataset.mu1 if run.mu1 is None else np.array(run.mu1)
         mu2 = self.dataset.mu2 if run.mu2 is None else np.array(run.mu2)
         settings = dict(run.shift_settings)
-        if run.shift == Bernoulli.name and run.seed == 0:
+        if run.shift == Bernoulli.name and run.seed == 0 and run.preset == "paper":
             settings.setdefault("course", PAPER_COURSE)
         shift = shift_by_name(run.shift, **settings)
         priors = shift.priors(mu1, mu2, run.rounds, np.random.default_rng(run.seed))

@@ -271,7 +271,8 @@ class PoolSettings(LinearSettings):
         Weights proportional to :math:`\exp(-\sum_{s<t} \varepsilon_s \hat R_s)`, each loss with the
         rate of its round, or to :math:`\exp(-\varepsilon_t \sum_{s<t} \hat R_s)`. The two agree for
         a constant rate. By default each learner has the form that gives the paper's numbers:
-        incremental in ATLAS, but for the theory preset, and cumulative in ATLAS-ADA.
+        incremental in ATLAS, but for the theory preset, and cumulative in ATLAS-ADA (without a
+        hint it is ATLAS).
 
     Examples
     --------

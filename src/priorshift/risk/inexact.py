@@ -14,15 +14,13 @@ from priorshift._registry import Registry
 from priorshift._validation import check_integer
 from priorshift.errors import InputTypeError
 from priorshift.risk import compiled
+from priorshift.risk.compiled.problem import FLAT
 from priorshift.risk.data import RiskData
 from priorshift.risk.implicit import ImplicitResult, ImplicitSolver, Solver
 from priorshift.risk.kernel import RiskValue, compiled_whole, rewritten_risk
 from priorshift.risk.losses import Loss
 from priorshift.risk.step import descend, project_ball
 from priorshift.typing import Float32Array, FloatArray
-
-# A step along which the gradient bends less than this says nothing about the curvature.
-_FLAT = 1e-10
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class PaperSolver(Solver):
     length :math:`\min(1, 1 / \|g\|_1)`); the ball comes in at the end, as a projection. What comes
     out is no minimum for base learners with long steps, and Hedge drops them. After an exact
     solution of a noisy hint it would trust them, since the hint that they fit is what they are
-    judged by.
+    judged by. Of the hinge loss it takes subgradients.
 
     Parameters
     ----------
@@ -128,7 +126,7 @@ class Pair(NamedTuple):
 
 def _pair(step: FloatArray, change: FloatArray, before: list[Pair]) -> Pair:
     bend = np.einsum("ij,ij->i", step, change)
-    bent = bend > _FLAT
+    bent = bend > FLAT
     inverse = np.where(bent, 1.0 / np.where(bent, bend, 1.0), 0.0)
     square = np.maximum(np.einsum("ij,ij->i", change, change), 1e-300)
     old = before[-1].scale if before else np.ones(len(bend))

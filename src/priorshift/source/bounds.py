@@ -3,7 +3,7 @@
 The theorems' G and B are suprema over the ball. ``sqrt(2) max ||x||`` bounds every gradient, but
 where features have long tails it is many times what a learner meets, and step sizes and Hedge's
 rate, which are divided by it, come out so small that nothing moves. The paper estimates G while it
-trains the initial model; so does this.
+trains the initial model. A straight line to the head stands for that training here.
 """
 
 from __future__ import annotations
@@ -44,12 +44,15 @@ def estimate_bounds(
 ) -> Bounds:
     r"""Quantiles of the rows' gradient norms and losses along a training path.
 
-    The path is the straight line from zero weights, where training begins, to the head, where it
-    ends. Of every row of the held-out set, at every point ``s * head`` of ``PATH``, it takes the
-    norm of the gradient :math:`\|(p - e_y) x^\top\| = \|p - e_y\| \|x\|` and the loss
-    (:math:`-\log p_y` for softmax), pools them, each class with the weight of its prior, and
-    returns the quantile of each. Four digits are kept: the last bits of a sum depend on the
-    machine, and a source that was saved has to give the same elsewhere.
+    The path is the straight line from zero weights to the head, where training ends. Of every
+    row of the held-out set, at every point ``s * head`` of ``PATH``, it takes the norm of the
+    gradient :math:`\|(p - e_y) x^\top\| = \|p - e_y\| \|x\|` and the loss (:math:`-\log p_y`
+    for softmax), pools them, each class with the weight of its prior, and returns the quantile
+    of each. Four digits are kept: the last bits of a sum depend on the machine, and a source
+    that was saved has to give the same elsewhere.
+
+    At zero weights every loss is log K. Where the head is right of most rows, few losses on the way
+    are larger, and the estimate of B is log K itself.
 
     Parameters
     ----------

@@ -48,3 +48,20 @@ def test_what_beats_a_rival(own, rival, mean, ties, test):
         tally = Tally("cases")
         duels(["atlas"], ["fix", "uogd", "atlas"], by)(tally, "Lin", case)  # nobody's own rival
         assert (tally.total, tally.held) == (1, int(holds))
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "holds"),
+    [
+        ((16.0, 16.1), (10.0,), False),  # one seed in common
+        ((16.0, 16.3), (15.0, 15.1), False),  # the t-test cannot tell with two
+        ((16.0, 16.1), (16.004,), True),  # equal as printed
+        ((9.0, 17.0), (10.0,), True),  # seed 0 against seed 0
+        ((5.0, 5.1, 5.0, 5.1), (5.0, 5.05, 5.02, 5.06), True),
+        ((5.4, 5.5, 5.4, 5.5), (5.0, 5.1, 5.0, 5.1), False),
+    ],
+)
+def test_a_tie_needs_seeds_that_can_tell(own, other, holds):
+    tally = Tally("cases")
+    duels(["uogd"], ["fix"], "ties")(tally, "Lin", {"uogd": Entry(own), "fix": Entry(other)})
+    assert tally.held == holds

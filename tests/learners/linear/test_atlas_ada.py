@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from priorshift.errors import InputError
 from priorshift.learners import ATLAS, AtlasAda
 from priorshift.learners.linear.hints import HINTS, Periodic
 from priorshift.risk import ImplicitSolver, LinearisedSolver, PaperSolver, rewritten_risk
@@ -317,12 +318,15 @@ def test_gaps_of_hint_and_risk_are_counted_up_to_a_limit(source, batches):
     assert counted.gaps > 6e-6
     assert limited.gaps == pytest.approx(5e-6)  # the first hint is the batch's own estimate
     assert limited.rate > counted.rate
+    with pytest.raises(InputError, match="gap_limit is for"):
+        AtlasAda(gap_limit=0.1)
 
 
 def test_presets_choose_the_solver():
     assert isinstance(AtlasAda().implicit, PaperSolver)
     assert isinstance(AtlasAda(preset="theory").implicit, ImplicitSolver)
     assert isinstance(AtlasAda(preset="anytime").implicit, ImplicitSolver)
+    assert isinstance(AtlasAda(horizon=None).implicit, ImplicitSolver)
     assert isinstance(AtlasAda(solver="linearised").implicit, LinearisedSolver)
     assert isinstance(AtlasAda(preset="theory", solver="paper").implicit, PaperSolver)
 

@@ -16,6 +16,7 @@ from priorshift.experiments.reproduce.significance import is_worse
 
 _SHOWN = 4  # failures that are named; the others are counted
 _ROUNDING = 1e-9
+_TESTED = 3  # seeds from which on the t-test can tell a difference
 
 Key = TypeVar("Key", bound=tuple[Any, ...])
 Case = Mapping[str, Entry]
@@ -172,8 +173,9 @@ def duels(
     """Count how often each learner beats the best of its rivals, where all of them were run.
 
     ``by`` says what beats it: a lower "mean", or one that "ties", not worse by the paired t-test;
-    or a mean that is lower by that "test". With a single seed there is no test: printed decimals
-    tell of a tie, and means of the rest. What is significant is so against every rival.
+    or a mean that is lower by that "test". With fewer than three seeds the test finds next to
+    nothing: printed decimals tell of a tie then, and with a single one means of the rest. What is
+    significant is so against every rival.
 
     Examples
     --------
@@ -190,23 +192,26 @@ def duels(
             others = [name for name in rivals if name != learner]
             if not {learner, *others} <= set(case):
                 continue
-            own, best = case[learner], lowest(case, others)
-            lower = own.mean < case[best].mean
-            clear = all(is_worse(case[name].errors, own.errors) for name in others)
+            # Fast learners may have more seeds: those that all of them have are compared.
+            seeds = min(len(case[name].errors) for name in (learner, *others))
+            cut = {n: case[n]._replace(errors=case[n].errors[:seeds]) for n in (learner, *others)}
+            own, best = cut[learner], lowest(cut, others)
+            lower = own.mean < cut[best].mean
+            clear = all(is_worse(cut[name].errors, own.errors) for name in others)
             holds = {
                 "mean": lower,
-                "ties": lower or _tied(own, case[best]),
+                "ties": lower or _tied(own, cut[best]),
                 "test": clear or (lower and len(own.errors) < 2),
             }
             where = place if len(learners) == 1 else f"{paper_name(learner)} {joint} {place}"
-            numbers = f"{own.mean:.2f}, {paper_name(best)} {case[best].mean:.2f}"
+            numbers = f"{own.mean:.2f}, {paper_name(best)} {cut[best].mean:.2f}"
             tally.add(holds[by], f"{where} ({numbers})", clear)
 
     return count
 
 
 def _tied(entry: Entry, best: Entry) -> bool:
-    if len(entry.errors) < 2:
+    if len(entry.errors) < _TESTED:
         return f"{entry.mean:.2f}" == f"{best.mean:.2f}"
     return not is_worse(entry.errors, best.errors)
 

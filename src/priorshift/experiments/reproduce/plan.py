@@ -112,7 +112,8 @@ def _run(fields: dict[str, Any], seed: int, quick: bool) -> StreamRun:
     if isinstance(own.get("hint_settings"), dict):
         own["hint_settings"] = tuple(own["hint_settings"].items())
     if isinstance(own.get("gradient_bound"), dict):
-        own["gradient_bound"] = own["gradient_bound"].get(learner)
+        bounds = own.pop("gradient_bound")
+        own |= {"gradient_bound": bounds[learner]} if learner in bounds else {}
     course = own.pop("course", None)
     if course is not None and own["shift"] == Bernoulli.name:
         own["shift_settings"] = (("course", course),)

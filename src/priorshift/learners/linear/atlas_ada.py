@@ -104,7 +104,7 @@ class AtlasAda(PoolSettings):
     solver : str or Solver, optional
         How the implicit update is solved: "exact", to a tolerance; "paper", the authors' 7
         iterations of L-BFGS; "linearised", the gradient step of the remark on implicit updates. By
-        default the paper's in the paper preset, exact in the others.
+        default the paper's in the paper preset, exact in the others and without a horizon.
 
     Examples
     --------
@@ -130,6 +130,9 @@ class AtlasAda(PoolSettings):
         if not isinstance(rate, str):
             check_positive("meta_rate", rate)
         check_positive("gap_limit", self.gap_limit)
+        confident = rate == "self-confident" or (rate is None and self.preset == "theory")
+        if self.gap_limit is not None and not confident:
+            raise InputError("gap_limit is for meta_rate='self-confident'; leave it out")
 
     @property
     def protocol(self) -> str:
@@ -163,7 +166,8 @@ class AtlasAda(PoolSettings):
         """What solves the implicit update: the user's choice, or the preset's."""
         if self.solver is not None:
             return self.solver
-        return PaperSolver() if self.preset == "paper" else ImplicitSolver()
+        papers = self.preset == "paper" and not self.anytime
+        return PaperSolver() if papers else ImplicitSolver()
 
     @property
     def incremental(self) -> bool:

@@ -8,9 +8,8 @@ import numpy as np
 
 from priorshift.risk.compiled._njit import exact
 from priorshift.risk.compiled.maths import dot
+from priorshift.risk.compiled.problem import FLAT
 from priorshift.risk.compiled.steps import softmax_risk
-
-_FLAT = 1e-10
 
 
 @exact
@@ -57,7 +56,7 @@ def _remember(step: Any, change: Any, place: int, i: int, inverse: Any, scale: A
     """Keep what a step and the change of the gradient along it say of the curvature."""
     size = len(step)
     bend = dot(step, change, size)
-    if bend > _FLAT:
+    if bend > FLAT:
         inverse[place, i] = 1.0 / bend
         scale[i] = bend / dot(change, change, size)
 

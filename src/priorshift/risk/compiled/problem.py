@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from priorshift.typing import Float32Array, FloatArray, IntArray
 
+FLAT = 1e-10
+"""A step along which the gradient bends less than this says nothing about the curvature."""
+
 
 class Samples(NamedTuple):
     """The held-out set: features (d, n) sorted by class, each sample's share of its class.
