@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -349,3 +352,22 @@ def test_features_of_very_different_scales_are_warned_of(model: Any) -> None:
         warnings.simplefilter("error", PriorshiftWarning)
         LabelShiftClassifier(fit, learner="fth").fit(X, y)
         LabelShiftClassifier(fit, learner="atlas", features=fit[:-1]).fit(X, y)
+
+
+def test_threads_adapt_one_after_the_other(blobs, fitted):
+    """No round is lost, and who predicts meanwhile sees one whole state."""
+    clf = LabelShiftClassifier(fitted, learner="tracker").fit(blobs.X, blobs.y)
+    batches = [blobs.X[start : start + 5] for start in range(0, 100, 5)]
+
+    def adapt() -> None:
+        for batch in batches:
+            clf.adapt(batch)
+            assert np.isfinite(clf.predict_proba(batch)).all()
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(adapt) for _ in range(4)]:
+            done.result()
+    assert clf.n_rounds_ == 80
+    assert copy.copy(clf).adapt(batches[0]).n_rounds_ == 81
+    assert pickle.loads(pickle.dumps(clf)).adapt(batches[0]).n_rounds_ == 81
+    assert clf.n_rounds_ == 80

@@ -70,12 +70,27 @@ def test_names_come_from_the_frame_the_classifier_was_fitted_on(blobs, fitted):
     np.testing.assert_allclose(list(stream.predict_proba_one(turned).values()), expected)
 
 
-def test_without_names_the_first_row_gives_them_sorted(clf, blobs):
+def test_without_names_a_first_row_in_sorted_order_gives_them(clf, blobs):
     stream = LabelShiftStream(clf)
-    stream.learn_one(dict(zip("zyxw", blobs.X[0, ::-1], strict=True)))
+    stream.learn_one(dict(zip("wxyz", blobs.X[0], strict=True)))
     expected = clf.__class__.predict_proba(stream.classifier_, blobs.X[1:2])[0]
-    found = stream.predict_proba_one(dict(zip("wxyz", blobs.X[1], strict=True)))
+    found = stream.predict_proba_one(dict(zip("zyxw", blobs.X[1, ::-1], strict=True)))
     np.testing.assert_allclose(list(found.values()), expected, atol=1e-12)
+
+
+def test_without_names_a_first_row_in_another_order_is_refused(clf, blobs):
+    """Columns "temp" and "age": sorted they would be read the other way round, in silence."""
+    stream = LabelShiftStream(clf)
+    x = dict(zip(("temp", "age", "mass", "zeal"), blobs.X[0], strict=True))
+    for use in (stream.learn_one, stream.predict_one):
+        with pytest.raises(
+            InputError, match=r"without names, and x has \['temp', 'age'.*features="
+        ):
+            use(x)
+    assert stream.classifier_.n_rounds_ == 0
+    named = LabelShiftStream(clf, features=list(x))
+    expected = clf.predict_proba(blobs.X[:1])[0]
+    np.testing.assert_allclose(list(named.predict_proba_one(x).values()), expected, atol=1e-12)
 
 
 def test_bad_rows_are_refused_and_the_waiting_ones_stay(clf, rounds):
@@ -114,7 +129,8 @@ def test_rivers_own_checks():
     rows = list(datasets.Phishing())
     X = np.array([[x[name] for name in sorted(x)] for x, _ in rows], dtype=float)
     y = np.array([label for _, label in rows])
-    stream = LabelShiftStream(LabelShiftClassifier(learner="em").fit(X[:600], y[:600]))
+    clf = LabelShiftClassifier(learner="em").fit(X[:600], y[:600])
+    stream = LabelShiftStream(clf, features=sorted(rows[0][0]))
     ran = 0
     for check in checks.yield_checks(stream):
         if check.__name__ not in NOT_OURS:
@@ -127,7 +143,8 @@ def test_rivers_evaluation_and_metrics():
     rows = list(datasets.Phishing())
     X = np.array([[x[name] for name in sorted(x)] for x, _ in rows], dtype=float)
     y = np.array([label for _, label in rows])
-    stream = LabelShiftStream(LabelShiftClassifier(learner="em").fit(X[:600], y[:600]), 5)
+    clf = LabelShiftClassifier(learner="em").fit(X[:600], y[:600])
+    stream = LabelShiftStream(clf, 5, features=sorted(rows[0][0]))
     found = evaluate.progressive_val_score(iter(rows[600:]), stream, metrics.Accuracy())
     assert found.get() > 0.8
     assert stream.classifier_.n_rounds_ == (len(rows) - 600) // 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -306,10 +307,26 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """Read a batch and learn from it; its probabilities, where they are asked for."""
         batch = self._read(X, y)
         key = None if batch_id is None else check_key(batch_id)
-        self.stream_, outcome = self.deployment_.step(self.stream_, batch, key=key, predict=predict)
+        with self._turn():
+            self.stream_, outcome = self.deployment_.step(
+                self.stream_, batch, key=key, predict=predict
+            )
         if outcome.alarm:
             self._tell()
         return np.empty((0, 0)) if outcome.proba is None else outcome.proba
+
+    def _turn(self) -> Lock:
+        """The lock of this object: threads adapt it one after the other, and predict at any time.
+
+        A stream is replaced as a whole, so that who predicts sees one whole state.
+        """
+        lock: Lock = self.__dict__.setdefault("_lock", Lock())  # one atomic step
+        return lock
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("_lock", None)  # no lock goes into a copy or a pickle
+        return state
 
     def learn_labels(self, batch_id: int | str, y: Any) -> Self:
         """Learn labels of a past batch, all or some of them; may be called again for more.
@@ -336,7 +353,8 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         key = check_key(batch_id)
         record = find(self.stream_.memory, key)
         known = known_classes(y, len(record.proba), self.classes_)
-        self.stream_ = self.deployment_.learn_labels(self.stream_, key, known)
+        with self._turn():
+            self.stream_ = self.deployment_.learn_labels(self.stream_, key, known)
         if not self.learner_.uses_late_labels:
             warnings.warn(
                 f"the learner {self.learner_.name!r} has no use for labels that come after their "

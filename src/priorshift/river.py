@@ -37,9 +37,10 @@ class LabelShiftStream(Base):  # type: ignore[misc]
     batch_size : int
         Rows that make a round: ``learn_one`` keeps them until so many have come.
     features : list, optional
-        Feature names in the order of the columns that the classifier was fitted on. By default
-        its ``feature_names_in_``, or the sorted names of the first row, numbers in them as numbers:
-        give them where the classifier was fitted on an array in another order.
+        Feature names in the order of the columns that the classifier was fitted on. By default its
+        ``feature_names_in_``. One that was fitted on an array has none: then the first row names
+        the columns, but only if it has them in sorted order (numbers in them as numbers), so that
+        there is one order to think of. Any other row is refused: the answers would be wrong.
 
     Attributes
     ----------
@@ -128,10 +129,15 @@ class LabelShiftStream(Base):  # type: ignore[misc]
         return names
 
     def _order(self, x: dict[Any, Any]) -> list[Any]:
-        """Names in the order of the columns; before the first row, its own, sorted."""
+        """Names in the order of the columns; before the first row, its own if they are sorted."""
         if not hasattr(x, "keys"):
             raise InputTypeError(f"x is {type(x).__name__}: pass a dict of features")
-        names = sorted(x, key=natural) if self._names is None else self._names
+        names = list(x) if self._names is None else self._names
+        if self._names is None and names != sorted(names, key=natural):
+            raise InputError(
+                f"the classifier was fitted on columns without names, and x has {names[:5]}: pass "
+                "features=, the names in the order of its columns"
+            )
         missing = [name for name in names if name not in x]
         if missing:
             raise InputError(f"x has no feature {missing[0]!r}; it has {list(x)[:5]}")
