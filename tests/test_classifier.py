@@ -371,3 +371,21 @@ def test_threads_adapt_one_after_the_other(blobs, fitted):
     assert copy.copy(clf).adapt(batches[0]).n_rounds_ == 81
     assert pickle.loads(pickle.dumps(clf)).adapt(batches[0]).n_rounds_ == 81
     assert clf.n_rounds_ == 80
+
+
+@pytest.mark.parametrize(
+    "missing", [None, float("nan"), pd.NA, pd.NaT], ids=["None", "nan", "NA", "NaT"]
+)
+def test_a_missing_label_is_named(blobs, fitted, missing):
+    y = np.array(["bee", "ant", "cat"], dtype=object)[blobs.y]
+    y[7] = missing
+    with pytest.raises(InputError, match="y has no label in row 7"):
+        LabelShiftClassifier(LogisticRegression()).fit(blobs.X, y)
+    with pytest.raises(InputError, match="y has no label in row 7"):
+        LabelShiftClassifier(LogisticRegression()).fit(blobs.X, pd.Series(y))
+
+
+def test_a_masked_label_is_a_missing_one(blobs):
+    y = np.ma.masked_array(blobs.y, mask=np.arange(len(blobs.y)) == 3)
+    with pytest.raises(InputError, match="y has no label in row 3"):
+        LabelShiftClassifier(LogisticRegression()).fit(blobs.X, y)

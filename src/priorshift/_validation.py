@@ -130,6 +130,26 @@ def as_labels(y: Any, n_rows: int, where: str = "y") -> AnyArray:
     return labels
 
 
+def check_labelled(y: Any, where: str = "y") -> None:
+    """Refuse labels of which one is missing: None, NaN, ``pandas.NA``, or masked.
+
+    Examples
+    --------
+    >>> check_labelled(["cat", None])
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: y has no label in row 1: the held-out set needs one for every \
+row, drop those without
+    """
+    labels = y.tolist() if hasattr(y, "tolist") else y
+    for row, label in enumerate(labels if isinstance(labels, list | tuple) else ()):
+        if _is_unknown(label):
+            raise InputError(
+                f"{where} has no label in row {row}: the held-out set needs one for every row, "
+                "drop those without"
+            )
+
+
 def class_indices(labels: AnyArray, classes: AnyArray, where: str = "y") -> IntArray:
     """Turn labels into indices of the sorted vector ``classes``.
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from priorshift._validation import check_integer, is_frame, known_classes
+from priorshift._validation import check_integer, check_labelled, is_frame, known_classes
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning, SourceError
 from priorshift.learners import Learner, as_learner
 from priorshift.learners.trackers.late import check_key, find
@@ -157,6 +157,7 @@ class LabelShiftClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _fit(self, X: Any, y: Any) -> Self:
         if y is not None:
+            check_labelled(y)
             y = column_or_1d(y, warn=True)
             check_classification_targets(y)
         learner = self._make_learner()
