@@ -64,8 +64,8 @@ def full_name(value: Any) -> str:
 
     Examples
     --------
-    >>> full_name(log_probabilities), full_name(ImplicitSolver())
-    ('priorshift.source.model:log_probabilities', 'priorshift.risk.implicit:ImplicitSolver')
+    >>> full_name(log_probabilities), full_name(Guard())
+    ('priorshift.source.model:log_probabilities', 'priorshift.monitoring.guard:Guard')
     """
     named = value if hasattr(value, "__qualname__") else type(value)
     return f"{named.__module__}:{named.__qualname__}"

@@ -215,7 +215,7 @@ def test_differences_are_those_of_the_runs():
     run = replace(tables[1].runs["cell"][-1], solver="exact")
     solved = replace(tables[1], runs={**tables[1].runs, "exact-solver": (run,), "raw": ()})
     found = differences([solved], quick=False, notes=[])
-    assert sum("Solved exactly" in one for one in found) == 1
+    assert sum("implicit step solved exactly" in one for one in found) == 1
     assert any("marked as a sketch" in one for one in found)
     assert not any("twice" in one for one in found)  # a role without runs
 

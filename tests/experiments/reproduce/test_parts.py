@@ -184,7 +184,9 @@ def test_benchmarks_mark_who_is_worse_than_atlas_ada(name):
 
 
 def test_benchmarks_say_how_far_hedge_has_moved():
-    experiment = plan("table3", quick=True, seeds=2)
+    planned = plan("table3", quick=True, seeds=1)
+    cells = (replace(run, seed=seed) for run in planned.runs["cell"] for seed in range(2))
+    experiment = replace(planned, runs={"cell": tuple(cells)})
     results = made_up(experiment)
     for run, result in results.items():
         if run.learner == "atlas" and run.seed == 1:
