@@ -74,7 +74,7 @@ table2: $(STAMP)  ## the paper's Table 2: the hints of ATLAS-ADA, small and larg
 beyond: $(STAMP)  ## what goes beyond the paper, with verdicts; results are stored in beyond.db
 	$(BIN)/python -m benchmarks.beyond --store beyond.db
 
-reproduce: $(STAMP)  ## the paper's tables and figures in full, and a report; about an hour on 2 cores
+reproduce: $(STAMP)  ## the paper's tables and figures in full, and a report; an hour and a half on 2 cores
 	$(BIN)/priorshift reproduce all
 
 clean:  ## remove the environments and everything else that was built
