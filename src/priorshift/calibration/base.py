@@ -10,6 +10,7 @@ because importance weights multiply probabilities, and so only add to their loga
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -132,7 +133,7 @@ class Rows:
 M = TypeVar("M", bound=CalibrationMap)
 
 
-class Recipe(Generic[M]):
+class Recipe(ABC, Generic[M]):
     """What the recipes here have in common: ``fit`` looks at the held-out set before it fits.
 
     One that has something to choose (the map's kind, a strength) overrides ``settle``.
@@ -180,8 +181,9 @@ class Recipe(Generic[M]):
         """Return the recipe with nothing left to choose."""
         return self
 
+    @abstractmethod
     def _fit(self, rows: Rows) -> M:
-        raise NotImplementedError
+        """Fit a map; the rows have what the recipe needs."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from priorshift.risk import compiled
 from priorshift.risk.compiled.problem import FLAT
 from priorshift.risk.data import RiskData
 from priorshift.risk.implicit import ImplicitResult, ImplicitSolver, Solver
-from priorshift.risk.kernel import RiskValue, compiled_whole, rewritten_risk
+from priorshift.risk.kernel import compiled_whole, rewritten_risk
 from priorshift.risk.losses import Loss
 from priorshift.risk.step import descend, project_ball
 from priorshift.typing import Float32Array, FloatArray
@@ -190,9 +190,7 @@ def _evaluated(
 ) -> ImplicitResult:
     """The hint's loss at the models that were found, and the risk there where that is wanted."""
     hint = rewritten_risk(data, loss, W, prior)
-    risk: RiskValue | None = None
-    if also is not None and np.array_equal(also, prior):
-        risk = hint
+    risk = hint if also is not None and np.array_equal(also, prior) else None
     return ImplicitResult(W, hint.value, np.full(len(W), np.nan), evaluations + len(W), risk)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -18,7 +19,7 @@ from priorshift.errors import InputError, InputTypeError
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
 
-class _GivenModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class _GivenModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A model with nothing left to learn: ``classes`` holds its labels, in the order of columns."""
 
     classes: Any
@@ -35,9 +36,9 @@ class _GivenModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Do nothing: there is nothing to learn."""
         return self
 
+    @abstractmethod
     def predict_proba(self, X: Any) -> FloatArray:
         """Return class probabilities (n, K)."""
-        raise NotImplementedError
 
     def predict(self, X: Any) -> AnyArray:
         """Return the most probable class of each row."""

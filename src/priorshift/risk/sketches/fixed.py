@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +31,7 @@ _MEDIAN_ROWS = 500
 
 
 @dataclass(frozen=True)
-class FixedSketch:
+class FixedSketch(ABC):
     """What the fixed sketches share; each chooses rows in its own way.
 
     Parameters
@@ -104,9 +105,9 @@ class FixedSketch:
             found = data.sketches[self] = assemble(data, chosen)
         return found
 
+    @abstractmethod
     def _choose(self, data: RiskData, sizes: list[int]) -> list[Chosen]:
         """Choose so many rows of each class, and weigh them."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
