@@ -11,7 +11,7 @@ from priorshift.risk import norms, project_ball
 STACK = arrays(np.float64, (3, 2, 4), elements=st.floats(-50, 50))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(W=STACK, radius=st.floats(0.01, 100))
 def test_closed_form(W, radius):
     projected = project_ball(W, radius)
@@ -22,7 +22,7 @@ def test_closed_form(W, radius):
     np.testing.assert_allclose(norms(W), [np.linalg.norm(w) for w in W], rtol=1e-12)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(W=STACK, U=STACK, radius=st.floats(0.1, 20))
 def test_variational_inequality(W, U, radius):
     """``<w - Pi(w), u - Pi(w)> <= 0`` for every u of the ball, which only the projection obeys."""
@@ -32,7 +32,7 @@ def test_variational_inequality(W, U, radius):
     assert (products <= 1e-9 * (1 + norms(W) * radius)).all()
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(W=STACK, radius=st.floats(0.1, 20))
 def test_twice_is_once(W, radius):
     once = project_ball(W, radius)

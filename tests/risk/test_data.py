@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from priorshift.errors import SourceError
-from priorshift.risk import ImplicitSolver, RiskData, Softmax
+from priorshift.risk import ImplicitSolver, RiskData, Softmax, class_risks, rewritten_risk
 from priorshift.risk.data import CurvatureData
 
 
@@ -39,9 +38,20 @@ def test_sample_weights_spread_the_mix(rows):
     assert all(len(set(piece.tolist())) == 1 for piece in np.split(spread, data.offsets[1:-1]))
 
 
-def test_a_class_without_rows_is_named():
-    with pytest.raises(SourceError, match="class index 1"):
-        RiskData.of(np.zeros((2, 1)), np.array([0, 2]), 3)
+def test_a_class_without_rows_has_no_risk():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), rng.choice([0, 2, 4], 30)
+    data = RiskData.of(X, y, 6)
+    kept = RiskData.of(X, y // 2, 3)
+    W = rng.normal(size=(2, 6, 3)).astype(np.float32)
+    prior = np.full(6, 1 / 6)
+    risks = class_risks(data, Softmax(), W)
+    np.testing.assert_array_equal(risks[:, [1, 3, 5]], 0.0)
+    found = rewritten_risk(data, Softmax(), W, prior)
+    np.testing.assert_allclose(found.value, risks @ prior, rtol=1e-4)
+    np.testing.assert_allclose(data.means[::2], kept.means)
+    np.testing.assert_array_equal(data.means[1::2], 0.0)
+    assert np.isfinite(found.gradient).all()
 
 
 def test_the_curvature_part_is_stratified_and_never_empty(rows):

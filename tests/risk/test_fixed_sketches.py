@@ -57,7 +57,7 @@ class Subset:
 
 
 @pytest.mark.parametrize("kind", FIXED)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(size=st.integers(1, 700), seed=st.integers(0, 10_000))
 def test_weights_are_on_the_simplex_of_each_class(kind, size, seed):
     rng = np.random.default_rng(seed)
@@ -199,7 +199,7 @@ def test_means_that_no_weights_can_meet_are_given_up():
     np.testing.assert_array_equal(calibrated(F), np.full(30, 1 / 30))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10_000), rows=st.integers(1, 40))
 def test_a_systematic_draw_takes_different_rows(seed, rows):
     rng = np.random.default_rng(seed)

@@ -74,7 +74,7 @@ def test_value_and_gradient_against_a_plain_loop(reference, name, mix, intercept
         np.testing.assert_allclose(risk.gradient[i].ravel(), slope, atol=3e-6)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 10_000),
     K=st.integers(2, 6),
@@ -168,7 +168,7 @@ def test_class_risks_against_a_plain_loop(reference, name):
     np.testing.assert_allclose(risks, expected, rtol=3e-6, atol=3e-6)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), name=st.sampled_from(list(LOSSES)))
 def test_the_risk_is_linear_in_the_mix(seed, name):
     X, y, rng = problem(seed)

@@ -12,7 +12,7 @@ from priorshift.risk import Hinge, SmoothedHinge, Softmax, loss_by_name
 LOGITS = arrays(np.float32, (1, 4, 3), elements=st.floats(-30, 30, width=32))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(logits=LOGITS, label=st.integers(0, 3), tau=st.sampled_from([1.0, 0.1, 0.01]))
 def test_smoothed_hinge_lies_within_tau_log_k_above_the_hinge(logits, label, tau):
     hinge = Hinge().potential(logits.copy(), label)
@@ -22,7 +22,7 @@ def test_smoothed_hinge_lies_within_tau_log_k_above_the_hinge(logits, label, tau
     assert (smooth - hinge <= tau * np.log(4) + rounding).all()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(logits=LOGITS, label=st.integers(0, 3))
 def test_every_loss_is_a_loss(reference, logits, label):
     """Each column against the float64 formula, and the gradient of the potential on the simplex."""

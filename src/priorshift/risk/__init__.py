@@ -1,6 +1,6 @@
 """The rewritten risk: losses, the ball, the stacked kernel, the implicit step."""
 
-from priorshift.risk.data import RiskData
+from priorshift.risk.data import LARGEST, RiskData, check_magnitude, class_sums
 from priorshift.risk.implicit import ImplicitResult, ImplicitSolver, Solver
 from priorshift.risk.inexact import SOLVERS, LinearisedSolver, PaperSolver, as_solver
 from priorshift.risk.kernel import RiskValue, class_risks, rewritten_risk
@@ -19,6 +19,7 @@ from priorshift.risk.sketches import (
 from priorshift.risk.step import descend, gradient_step, norms, project_ball
 
 __all__ = [
+    "LARGEST",
     "SKETCHES",
     "SOLVERS",
     "Blocks",
@@ -39,7 +40,9 @@ __all__ = [
     "Solver",
     "as_sketch",
     "as_solver",
+    "check_magnitude",
     "class_risks",
+    "class_sums",
     "descend",
     "gradient_step",
     "loss_by_name",

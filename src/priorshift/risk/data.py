@@ -9,12 +9,31 @@ from typing import Any
 
 import numpy as np
 
-from priorshift.errors import InputError, SourceError
+from priorshift.errors import InputError
 from priorshift.risk.compiled.problem import Samples
-from priorshift.typing import Float32Array, FloatArray, IntArray
+from priorshift.typing import AnyArray, Float32Array, FloatArray, IntArray
 
-# Squares and sums of larger features would leave the range of float32.
-_LARGEST = 1e15
+LARGEST = 1e15
+"""Squares and sums of larger features would leave the range of float32."""
+
+
+def check_magnitude(features: FloatArray, where: str) -> None:
+    """Refuse features that are too large for float32.
+
+    Examples
+    --------
+    >>> check_magnitude(np.array([[1e300]]), "of the batch")
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: a feature of the batch is 1e+300: too large for the linear \
+learners, scale the features first
+    """
+    largest = np.abs(features).max()
+    if largest > LARGEST:
+        raise InputError(
+            f"a feature {where} is {largest:.2g}: too large for the linear learners, scale the "
+            "features first"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,17 +81,12 @@ class RiskData:
 
     @classmethod
     def of(cls, features: FloatArray, labels: IntArray, n_classes: int) -> RiskData:
-        """Sort ``features`` (n, d) by class and lay the samples along the contiguous axis."""
+        """Sort ``features`` (n, d) by class and lay the samples along the contiguous axis.
+
+        A class without rows has a risk of 0: whatever its weight, it moves no model.
+        """
         counts = np.bincount(labels, minlength=n_classes)
-        if (counts == 0).any():
-            raise SourceError(
-                f"class index {int(np.argmin(counts))} has no row in the held-out set"
-            )
-        if np.abs(features).max() > _LARGEST:
-            raise InputError(
-                f"a feature of the held-out set is {np.abs(features).max():.2g}: too large for the "
-                "linear learners, scale the features first"
-            )
+        check_magnitude(features, "of the held-out set")
         order = np.argsort(labels, kind="stable")
         XT = np.ascontiguousarray(features[order].T, dtype=np.float32)
         return cls(XT, np.concatenate([[0], np.cumsum(counts)]).astype(np.intp))
@@ -92,8 +106,8 @@ class RiskData:
         """Mean feature vector of each class (K, d): the linear part of every class-wise risk."""
         if self.weights is not None:
             return np.array([self.XT[:, a:b] @ w for a, b, w in self._pieces(self.weights)])
-        sums = np.add.reduceat(self.XT, self.offsets[:-1], axis=1, dtype=np.float64)
-        means: FloatArray = np.ascontiguousarray((sums / self.counts).T)
+        sums = class_sums(self.XT, self.offsets)
+        means: FloatArray = np.ascontiguousarray((sums / np.maximum(self.counts, 1)).T)
         return means
 
     def _pieces(self, weights: Float32Array) -> Iterator[tuple[int, int, FloatArray]]:
@@ -137,7 +151,7 @@ class RiskData:
             roots = (self.XT[:, a:b] * np.sqrt(w) for a, b, w in self._pieces(self.weights))
             return np.array([_largest_eigenvalue(rows) for rows in roots])
         pieces = zip(self.offsets[:-1], self.offsets[1:], strict=True)
-        return np.array([_largest_eigenvalue(self.XT[:, a:b]) / (b - a) for a, b in pieces])
+        return np.array([_largest_eigenvalue(self.XT[:, a:b]) / max(b - a, 1) for a, b in pieces])
 
     @cached_property
     def part(self) -> CurvatureData:
@@ -152,12 +166,12 @@ class RiskData:
         """Each sample's share of its class (n,): they add up to one in every class."""
         if self.weights is not None:
             return self.weights.copy()  # writable, as the others: one compiled kernel serves both
-        return np.repeat((1.0 / self.counts).astype(np.float32), self.counts)
+        return np.repeat((1.0 / np.maximum(self.counts, 1)).astype(np.float32), self.counts)
 
     @cached_property
     def samples(self) -> Samples:
         """The set as the compiled kernels read it."""
-        return Samples(self.XT, self.shares, self.offsets, self.means, self.largest_norm)
+        return self.XT, self.shares, self.offsets, self.means, self.largest_norm
 
     def sample_weights(self, prior: FloatArray) -> Float32Array:
         """Spread class weights over the samples: ``mix_k / |S_0^k|`` for each row of class k.
@@ -166,7 +180,7 @@ class RiskData:
         """
         if self.weights is not None:
             return np.repeat(prior.astype(np.float32), self.counts) * self.weights
-        return np.repeat((prior / self.counts).astype(np.float32), self.counts)
+        return np.repeat((prior / np.maximum(self.counts, 1)).astype(np.float32), self.counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,13 +223,34 @@ class CurvatureData:
         offsets = np.cumsum([0, *map(len, columns)]).astype(np.intp)
         taken_columns = np.concatenate(columns)
         shares = data.shares[taken_columns]
-        totals = np.add.reduceat(shares, offsets[:-1])
+        totals = class_sums(shares, offsets, dtype=np.float32)
         XT = np.ascontiguousarray(data.XT[:, taken_columns])
         return cls(XT, offsets, shares / np.repeat(totals, np.diff(offsets)))
 
     def sample_weights(self, prior: FloatArray) -> Float32Array:
         """Spread class weights over the samples of the part."""
         return np.repeat(prior.astype(np.float32), np.diff(self.offsets)) * self.shares
+
+
+def class_sums(
+    rows: AnyArray, offsets: IntArray, axis: int = -1, dtype: Any = np.float64
+) -> AnyArray:
+    """Sums over the rows of each class, which lie along ``axis``; 0 of a class without rows.
+
+    Examples
+    --------
+    >>> class_sums(np.array([1.0, 2.0, 4.0]), np.array([0, 1, 1, 3])).tolist()
+    [1.0, 0.0, 6.0]
+    """
+    has = np.diff(offsets) > 0  # NumPy's segments are never empty
+    found = np.add.reduceat(rows, offsets[:-1][has], axis=axis, dtype=dtype)
+    if has.all():
+        return np.asarray(found)
+    shape = list(found.shape)
+    shape[axis] = len(has)
+    sums = np.zeros(shape, dtype)
+    np.moveaxis(sums, axis, -1)[..., has] = np.moveaxis(found, axis, -1)
+    return sums
 
 
 def read_only(XT: Float32Array) -> Float32Array:

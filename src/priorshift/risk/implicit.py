@@ -157,7 +157,7 @@ class ImplicitSolver(Solver):
             found.evaluations,
             found.products,
         )
-        if found.residual.max() > scaled.tolerance:
+        if max(found.residual.tolist()) > scaled.tolerance:
             missed = found.residual > scaled.tolerance
             _LOG.info(
                 "implicit step: %d of %d base learners stopped at residuals up to %.1e, not %.1e",
@@ -172,14 +172,10 @@ class ImplicitSolver(Solver):
         self, problem: _Problem, start: Float32Array, also: FloatArray | None
     ) -> ImplicitResult:
         """Softmax models by compiled Newton steps: small ones whole, wide ones by products."""
-        from priorshift.risk.compiled.newton import implicit_step
-        from priorshift.risk.compiled.newton_cg import implicit_step_cg
-        from priorshift.risk.compiled.problem import Implicit
-
         data, plain = problem.data, compiled.plain
         small = start[0].size <= _LARGEST_NEWTON
         nothing = problem.prior if small else np.zeros_like(problem.prior)
-        asked = Implicit(
+        asked = (
             plain(problem.prior),
             plain(nothing if also is None else also),
             plain(problem.centre),
@@ -193,12 +189,12 @@ class ImplicitSolver(Solver):
         if small:
             part = data if data.XT.shape[1] <= _SMALL_SET else data.part
             rows = (part.XT, part.shares, part.offsets)
-            W, hint_loss, value, gradient, residual, evaluations = implicit_step(
+            W, hint_loss, value, gradient, residual, evaluations = compiled.newton.implicit_step(
                 data.samples, rows, asked
             )
         else:
-            W, hint_loss, value, gradient, residual, evaluations, products = implicit_step_cg(
-                data.samples, asked
+            W, hint_loss, value, gradient, residual, evaluations, products = (
+                compiled.newton_cg.implicit_step_cg(data.samples, asked)
             )
         risk = None if also is None else RiskValue(value, gradient)
         return ImplicitResult(W, hint_loss, residual, evaluations, risk, products)

@@ -70,10 +70,8 @@ class PaperSolver(Solver):
     ) -> ImplicitResult:
         """Take the steps of all base learners together; arguments as of ``ImplicitSolver``."""
         if compiled_whole(data, loss, centre):
-            from priorshift.risk.compiled.lbfgs import lbfgs_steps
-
             plain = compiled.plain
-            W = lbfgs_steps(
+            W = compiled.lbfgs.lbfgs_steps(
                 data.samples, plain(prior), plain(centre), plain(steps), radius, self.iterations
             )
         else:

@@ -67,10 +67,8 @@ def rewritten_risk(data: RiskData, loss: Loss, W: Float32Array, prior: FloatArra
     ([0.6931], [[[-0.5], [0.5]]])
     """
     if compiled_whole(data, loss, W):
-        from priorshift.risk.compiled.steps import softmax_risk
-
         plain = compiled.plain
-        return RiskValue(*softmax_risk(data.samples, plain(W), plain(prior)))
+        return RiskValue(*compiled.steps.softmax_risk(data.samples, plain(W), plain(prior)))
     if isinstance(loss, Softmax):
         value, gradient = _softmax_pass(data, W, prior)
     else:
@@ -85,7 +83,8 @@ def compiled_whole(data: RiskData, loss: Loss, W: Float32Array) -> bool:
     """Whether a whole pass over the data is best done by the compiled kernel."""
     if not (isinstance(loss, Softmax) and compiled.available()):
         return False
-    weights = W.size - W[:, 0].size
+    n_learners, n_classes, width = W.shape
+    weights: int = n_learners * (n_classes - 1) * width
     return weights <= _FEW_WEIGHTS or weights * data.XT.shape[1] <= _SHORT_PASS
 
 
@@ -103,8 +102,8 @@ def _runs(data: RiskData, prior: FloatArray) -> Iterator[tuple[int, int]]:
 def _blocks(first: int, last: int, rows: int) -> Iterator[tuple[int, int]]:
     """Cut ``first:last`` into even pieces whose logits (rows, piece) fit the cache."""
     largest = max(_SMALLEST_BLOCK, _BLOCK_BYTES // (4 * rows))
-    pieces = -(-(last - first) // largest)
-    size = -(-(last - first) // pieces)
+    pieces = max(1, -(-(last - first) // largest))
+    size = max(1, -(-(last - first) // pieces))
     for a in range(first, last, size):
         yield a, min(last, a + size)
 
@@ -150,9 +149,7 @@ def weigh_softmax(
     ([[0.5]], [0.6931])
     """
     if compiled.available():
-        from priorshift.risk.compiled.softmax import weigh_all
-
-        weigh_all(logits, weights, safe, value)
+        compiled.softmax.weigh_all(logits, weights, safe, value)
         return
     planes = logits.reshape(-1, len(value), logits.shape[1])
     if safe:

@@ -58,10 +58,9 @@ def descend(
     array([[[0., 0.]]], dtype=float32)
     """
     if compiled.available():
-        from priorshift.risk.compiled import steps as kernels
-
         plain = compiled.plain
-        return np.asarray(kernels.descend(plain(W), plain(gradient), plain(steps), radius))
+        new: Float32Array = compiled.steps.descend(plain(W), plain(gradient), plain(steps), radius)
+        return new
     return project_ball(W - steps.astype(np.float32)[:, None, None] * gradient, radius)
 
 
@@ -85,10 +84,10 @@ def gradient_step(
     ([0.6931], [0.25, -0.25])
     """
     if compiled_whole(data, loss, W):
-        from priorshift.risk.compiled.steps import risk_step
-
         plain = compiled.plain
-        value, new = risk_step(data.samples, plain(W), plain(prior), plain(steps), radius)
-        return value, new
+        found: tuple[FloatArray, Float32Array] = compiled.steps.risk_step(
+            data.samples, plain(W), plain(prior), plain(steps), radius
+        )
+        return found
     risk = rewritten_risk(data, loss, W, prior)
     return risk.value, descend(W, risk.gradient, steps, radius)

@@ -153,7 +153,7 @@ def test_the_theory_pool_covers_every_optimal_step(source, T):
         assert ((pool / 2 <= best * (1 + 1e-9)) & (best <= pool * (1 + 1e-9))).any()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(smallest=st.floats(1e-6, 10), largest=st.floats(1e-6, 1e3))
 def test_doubling_pool(smallest, largest):
     octaves = np.log2(largest / smallest)

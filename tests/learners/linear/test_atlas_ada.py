@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from priorshift.errors import InputError
@@ -208,6 +212,46 @@ def test_the_pool_of_a_small_ball_stops_at_its_own_end(source):
     end = min(source.diameter * np.sqrt(7), 49)
     assert pool[-2] <= end < pool[-1]
     assert pool[0] == pytest.approx(source.diameter * source.sigma_min / (2 * np.sqrt(9)))
+
+
+def test_a_scaled_largest_step_is_the_papers_on_the_synthetic_problem(synthetic):
+    pools = [
+        AtlasAda(gradient_bound=1.0, largest_step=largest).pool(synthetic.source)
+        for largest in (None, 49.0, "scaled")
+    ]
+    for pool in pools[1:]:
+        np.testing.assert_array_equal(pool, pools[0])
+    shorter = AtlasAda(gradient_bound=1.0, largest_step=3.2).pool(synthetic.source)
+    np.testing.assert_array_equal(shorter, pools[0][: len(shorter)])
+    assert shorter[-2] <= 3.2 < shorter[-1]
+
+
+@given(st.floats(0.01, 100.0), st.floats(0.1, 50.0), st.floats(0.1, 50.0))
+def test_a_scaled_pool_goes_with_the_scale_of_the_features(scale, diameter, steep):
+    """Features times c: models, and the ball, are 1/c as large, gradients c times, steps 1/c^2."""
+    assume(min(steep, steep * scale) > 0.05)  # else the pool's other end, Gamma sqrt(1 + 2T)
+
+    def pool(diameter, steep):
+        source = SimpleNamespace(
+            diameter=diameter, sigma_min=0.4, n_classes=5, gradient_bound=steep
+        )
+        return AtlasAda(largest_step="scaled").pool(source)
+
+    plain, scaled = pool(diameter, steep), pool(diameter / scale, steep * scale)
+    inside = min(len(plain), len(scaled))
+    # A cut that falls on a step may fall on its other side by rounding.
+    assert abs(len(plain) - len(scaled)) <= 1
+    np.testing.assert_allclose(scaled[:inside] * scale**2, plain[:inside])
+
+
+def test_a_largest_step_that_nothing_would_read_is_refused():
+    for wrong in ({"preset": "theory"}, {"steps": (0.1,)}):
+        with pytest.raises(InputError, match="largest_step is for the pool"):
+            AtlasAda(largest_step=1.0, **wrong)
+    with pytest.raises(InputError, match="give a number or 'scaled'"):
+        AtlasAda(largest_step="long")
+    with pytest.raises(InputError, match="largest_step"):
+        AtlasAda(largest_step=-1.0)
 
 
 def test_the_theory_pool_and_rate_on_the_synthetic_problem(synthetic):

@@ -54,7 +54,7 @@ def answers(hint, source, estimates, rows):
 
 
 SEQUENCES = given(seed=st.integers(0, 10_000), length=st.integers(1, 40))
-FEW = settings(deadline=None, max_examples=25)
+FEW = settings(max_examples=25)
 
 
 @FEW

@@ -75,7 +75,7 @@ def test_it_never_leaves_the_ball(source, batches):
     assert np.linalg.norm(state.W) == pytest.approx(source.radius, rel=1e-5)
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 1000), step=st.sampled_from([0.01, 0.3, 4.0]))
 def test_regret_of_the_linearised_losses(source, batches, seed, step):
     """Lemma 6, with the gradients that really came, against a comparator that moves.

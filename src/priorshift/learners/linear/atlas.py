@@ -159,7 +159,7 @@ class ATLAS(PoolSettings):
 
     def _now(self, source: Source, state: AtlasState) -> float:
         """What the sum of losses is multiplied by in the weights of the round to come."""
-        return self.rate_of_sum(self.rate(source, state.t + 1, len(state.steps)))
+        return 1.0 if self.incremental else self.rate(source, state.t + 1, len(state.steps))
 
     def model(self, source: Source, state: AtlasState) -> Float32Array:
         """The linear model w_t (K, d) that predicts now."""

@@ -44,7 +44,8 @@ from priorshift.risk import (
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
 
-_LARGEST_PAPER_STEP = 49.0
+# The authors' largest step on their synthetic data, where Gamma / G is 10.
+_LARGEST_PAPER_STEP, _GAMMA_OVER_G = 49.0, 10.0
 
 
 def _as_solver_or_none(solver: object) -> Solver | None:
@@ -95,6 +96,11 @@ class AtlasAda(PoolSettings):
         \frac12\log_2((1+2T)(1+4TG^2K/\sigma^2))\rceil`; in the paper preset
         :math:`\frac{\Gamma\sigma}{2G\sqrt{KT}} 2^i` while at most
         :math:`\min(\Gamma\sqrt{1+2T}, 49)`, and one more.
+    largest_step : float or "scaled", optional
+        What stands in the place of the 49. "scaled" is :math:`4.9\,\Gamma/G`: 49 on the paper's
+        synthetic data, and on others as long as that for their features, since every other step
+        of the pool goes with :math:`\Gamma/G` as well. Not for the theory preset, nor with
+        ``steps``.
     meta_rate : float or "self-confident", optional
         Hedge's rate. By default ATLAS's in the paper preset; in the theory preset "self-confident",
         Lemma 8's :math:`\sqrt{(\ln N + 2) / (1 + \sum_s \max_i |\tilde R_s - \tilde H_s|^2)}` over
@@ -115,6 +121,7 @@ class AtlasAda(PoolSettings):
     hint: NamedSetting[Hint] = NamedSetting(as_hint, "okm")  # noqa: RUF009 (a descriptor)
     order: str = "adapt-first"
     steps: tuple[float, ...] | None = None
+    largest_step: float | str | None = None
     meta_rate: float | str | None = None
     gap_limit: float | None = None
     solver: NamedSetting[Solver | None] = NamedSetting(_as_solver_or_none, None)  # noqa: RUF009
@@ -123,6 +130,7 @@ class AtlasAda(PoolSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_pool(self.steps)
+        self._check_largest_step()
         check_choice("order", self.order, ("adapt-first", "predict-first"))
         rate = self.meta_rate
         if isinstance(rate, str) and rate != "self-confident":
@@ -133,6 +141,19 @@ class AtlasAda(PoolSettings):
         confident = rate == "self-confident" or (rate is None and self.preset == "theory")
         if self.gap_limit is not None and not confident:
             raise InputError("gap_limit is for meta_rate='self-confident'; leave it out")
+
+    def _check_largest_step(self) -> None:
+        """Refuse a largest step that is no step, or that nothing would read."""
+        largest = self.largest_step
+        if isinstance(largest, str) and largest != "scaled":
+            raise InputError(f"largest_step is {largest!r}: give a number or 'scaled'")
+        if not isinstance(largest, str):
+            check_positive("largest_step", largest)
+        if largest is not None and (self.preset == "theory" or self.steps is not None):
+            raise InputError(
+                "largest_step is for the pool that the paper preset makes; leave it out with "
+                "preset='theory', and where steps are given"
+            )
 
     @property
     def protocol(self) -> str:
@@ -145,7 +166,10 @@ class AtlasAda(PoolSettings):
             return np.asarray(self.steps, dtype=np.float64)
         steep, T = self.steepness(source), self.rounds_at(tuned_for(t))
         if self.preset != "theory":
-            largest = min(source.diameter * np.sqrt(1 + 2 * T), _LARGEST_PAPER_STEP)
+            limit = self.largest_step or _LARGEST_PAPER_STEP
+            if isinstance(limit, str):
+                limit = _LARGEST_PAPER_STEP * (source.diameter / steep) / _GAMMA_OVER_G
+            largest = min(source.diameter * np.sqrt(1 + 2 * T), limit)
             return doubling_pool(static_step(source, steep, T), largest)
         growth = 4.0 * T * steep**2 * source.n_classes / positive_sigma(source) ** 2
         number = 1 + int(np.ceil(0.5 * np.log2((1 + 2 * T) * (1 + growth))))
@@ -237,7 +261,7 @@ class AtlasAda(PoolSettings):
         """
         hint_prior = np.maximum(hint_prior, 0.0)  # H_t has to be convex
         risk = None
-        if hint_prior.any():
+        if any(hint_prior.tolist()):
             data = self.risk_data(source, t)
             found = self.implicit.solve(
                 data,
@@ -270,8 +294,8 @@ class AtlasAda(PoolSettings):
             data = self.risk_data(source, state.t)
             risk = rewritten_risk(data, source.loss, state.W, state.estimate)
         # Any reference point may be subtracted from risk and hint: the first base model serves.
-        gap = risk.value - state.hint_loss
-        largest = float(np.abs(gap - gap[0]).max())
+        gap = (risk.value - state.hint_loss).tolist()
+        largest = max(max(gap) - gap[0], gap[0] - min(gap))
         if self.gap_limit is not None:
             largest = min(largest, self.gap_limit)
         return state._replace(

@@ -33,10 +33,8 @@ def linear_proba(W: Float32Array, features: FloatArray) -> FloatArray:
     [[0.5, 0.5]]
     """
     if compiled.available():
-        from priorshift.risk.compiled import steps
-
-        plain = compiled.plain
-        return np.asarray(steps.linear_proba(plain(W), plain(features)))
+        found: FloatArray = compiled.steps.linear_proba(compiled.plain(W), compiled.plain(features))
+        return found
     return row_softmax(row_products(features, W.astype(np.float64)))
 
 
@@ -52,10 +50,11 @@ def mean_proba(
     [[0.5, 0.5]]
     """
     if compiled.available():
-        from priorshift.risk.compiled import steps
-
         plain = compiled.plain
-        return np.asarray(steps.mean_proba(plain(scores), rate, plain(W), plain(features)))
+        found: FloatArray = compiled.steps.mean_proba(
+            plain(scores), rate, plain(W), plain(features)
+        )
+        return found
     return linear_proba(mean_model(hedge_weights(scores, rate), W), features)
 
 

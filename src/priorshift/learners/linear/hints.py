@@ -287,17 +287,19 @@ class OnlineKMeans(Hint):
     ) -> KMeansState:
         """Fill an empty prototype, else move the nearest."""
         mean = np.add.reduce(batch.features, axis=0) / len(batch.features)
-        if not np.logical_and.reduce(state.counts):
-            nearest = int(np.argmin(state.counts > 0))
+        visits = state.counts.tolist()
+        if 0 in visits:
+            nearest = visits.index(0)
         else:
             # The batch's spread is the same for every prototype, so its mean decides.
             gaps = state.centres - mean
-            nearest = int(np.einsum("ij,ij->i", gaps, gaps).argmin())
+            nearest = int(np.add.reduce(gaps * gaps, axis=1).argmin())
         centres, priors, counts = state.centres.copy(), state.priors.copy(), state.counts.copy()
         counts[nearest] += 1
-        rate = _share_of_new(int(counts[nearest]), self.rate)
-        centres[nearest] += rate * (mean - centres[nearest])
-        priors[nearest] += rate * (estimate - priors[nearest])
+        rate = _share_of_new(visits[nearest] + 1, self.rate)
+        centre, prior = centres[nearest], priors[nearest]
+        centre += rate * (mean - centre)
+        prior += rate * (estimate - prior)
         return KMeansState(centres, priors, counts, nearest)
 
     def prior(self, state: KMeansState) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -27,8 +28,8 @@ def static_step(source: Source, steepness: float, horizon: int) -> float:
     >>> static_step(source, 1.0, 25)
     0.05
     """
-    scale = 2.0 * steepness * np.sqrt(source.n_classes * horizon)
-    return float(source.diameter * positive_sigma(source) / scale)
+    scale = 2.0 * steepness * sqrt(source.n_classes * horizon)
+    return source.diameter * positive_sigma(source) / scale
 
 
 class UogdState(NamedTuple):
@@ -76,7 +77,7 @@ class UOGD(LinearSettings):
         rounds = self.rounds_at(t)
         if self.preset == "theory":
             return static_step(source, steep, rounds)
-        return float(source.diameter / (steep * np.sqrt(rounds)))
+        return source.diameter / (steep * sqrt(rounds))
 
     def predict_proba(self, source: Source, state: UogdState, batch: Batch) -> FloatArray:
         """Probabilities of the current linear model."""

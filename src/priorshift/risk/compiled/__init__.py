@@ -8,8 +8,18 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
+
+_FILES = ("lbfgs", "newton", "newton_cg", "softmax", "steps")
+
+
+def __getattr__(name: str) -> Any:
+    """A file of kernels: ``compiled.steps`` imports numba when it is first asked for."""
+    if name in _FILES:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @cache
@@ -21,7 +31,35 @@ def available() -> bool:
     >>> available() in (True, False)
     True
     """
-    return os.environ.get("PRIORSHIFT_COMPILED", "1") != "0" and find_spec("numba") is not None
+    wanted = os.environ.get("PRIORSHIFT_COMPILED", "1") != "0"
+    # Without its compiler numba would run the kernels as Python, which not all of them can.
+    disabled = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+    return wanted and not disabled and find_spec("numba") is not None
+
+
+class interruptible:
+    """Let Ctrl-C be a ``KeyboardInterrupt`` also while compiled code runs.
+
+    There the interpreter may turn it into a ``SystemError`` that has it as its cause.
+
+    Examples
+    --------
+    >>> try:
+    ...     with interruptible():
+    ...         raise SystemError("returned a result with an exception") from KeyboardInterrupt()
+    ... except KeyboardInterrupt:
+    ...     print("interrupted")
+    interrupted
+    """
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
+        if isinstance(error, SystemError):
+            for cause in (error.__cause__, error.__context__):
+                if isinstance(cause, KeyboardInterrupt):
+                    raise KeyboardInterrupt from None
 
 
 def plain(array: Any) -> Any:
@@ -38,5 +76,4 @@ def plain(array: Any) -> Any:
     >>> plain(frozen).flags.writeable
     True
     """
-    flags = array.flags
-    return array if flags.c_contiguous and flags.writeable else array.copy(order="C")
+    return array if array.flags.carray else array.copy(order="C")

@@ -16,20 +16,21 @@ _TRUSTING = {"contract", "nsz", "nnan", "ninf"}
 
 
 @cache
-def _stamp() -> str:
-    """A digest of all sources here: compiled code contains code of other files, too."""
+def _stamp(folder: Path) -> str:
+    """A digest of all sources here and there: compiled code contains code of other files, too."""
     digest = sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted({*Path(__file__).parent.glob("*.py"), *folder.glob("*.py")}):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
-def _compile(function: Callable[..., Any], flags: set[str]) -> Any:
-    settings: dict[str, Any] = {"nogil": True, "fastmath": flags, "error_model": "numpy"}
+def _compile(function: Callable[..., Any], flags: set[str], **more: Any) -> Any:
+    settings: dict[str, Any] = {"nogil": True, "fastmath": flags, "error_model": "numpy", **more}
     try:
         compiled = numba.njit(cache=True, **settings)(function)
         # numba looks at the function's own file only to tell whether kept code is still right.
-        compiled._cache._cache_file._source_stamp = _stamp()
+        folder = Path(function.__code__.co_filename).parent
+        compiled._cache._cache_file._source_stamp = _stamp(folder)
     except (RuntimeError, AttributeError):  # nowhere to keep it safely: compile in every process
         compiled = numba.njit(**settings)(function)
     return compiled
@@ -38,6 +39,20 @@ def _compile(function: Callable[..., Any], flags: set[str]) -> Any:
 def exact(function: Callable[..., Any]) -> Any:
     """Compile; every operation in the order that is written."""
     return _compile(function, _TRUSTING)
+
+
+def strict(function: Callable[..., Any]) -> Any:
+    """Compile; every operation in the order that is written, and rounded by itself.
+
+    Then a function gives the same bits wherever the compiler puts its code: called alone, or within
+    a loop of another function. It also allows NaN and infinity.
+    """
+    return _compile(function, set())
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """As ``strict``, for a few lines that are called often: their code is put where they are."""
+    return _compile(function, set(), inline="always")
 
 
 def summing(function: Callable[..., Any]) -> Any:

@@ -1,17 +1,19 @@
-"""``exp`` and ``log`` of float32 numbers, written so that the compiler turns loops into vectors.
+"""``exp`` and ``log``, written so that the compiler turns loops into vectors.
 
-Range reduction and a polynomial each, no table and no branch. The polynomials are least maximum
-relative errors, fitted to below 1e-8 on the reduced range, so that rounding is what is left. The
-library functions that LLVM would call instead take one number at a time.
+Range reduction and a polynomial each, no table and no branch. The polynomials of float32 are least
+maximum relative errors, fitted to below 1e-8 on the reduced range, so that rounding is what is
+left; float64 takes the first terms of the series. The library functions that LLVM would call
+instead take one number at a time.
 """
 
 from __future__ import annotations
 
+from math import factorial
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import int32, types
+from numba import int32, int64, types
 from numba.extending import intrinsic
 
 from priorshift.risk.compiled._njit import exact, summing
@@ -22,29 +24,52 @@ _LOG2_E = _f(1.4426950408889634)
 _LN2_HIGH, _LN2_LOW = _f(0.693359375), _f(-2.1219444e-4)
 # Adding this number rounds to the nearest whole one, and leaves that in the lowest bits.
 _ROUNDER = _f(12582912.0)
+_LN2_HIGH64, _LN2_LOW64 = 0.693145751953125, 1.42860682030941723212e-6
+_ROUNDER64 = 6755399441055744.0
+# 1 / n! from n = 13 down: at ln(2) / 2 the next term is below the rounding.
+_SERIES = tuple(1.0 / factorial(n) for n in range(13, -1, -1))
 # Smaller exponentials would become subnormal once they are weighed, and those are slow; next to
 # the largest term of a softmax, which is one, they are nothing.
 _SMALLEST = _f(-60.0)
 
 
-@intrinsic
-def _bits_to_float(context: Any, bits: Any) -> Any:
-    """Read the bits of an int32 as a float32."""
+def _reading(old: Any, new: Any, kind: Any) -> Any:
+    """A function that reads the bits of a number as those of another type."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.FloatType())
+    @intrinsic
+    def read(context: Any, number: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.bitcast(arguments[0], kind)
 
-    return types.float32(types.int32), generate
+        return new(old), generate
+
+    return read
 
 
-@intrinsic
-def _float_to_bits(context: Any, number: Any) -> Any:
-    """Read the bits of a float32 as an int32."""
+_bits_to_float = _reading(types.int32, types.float32, ir.FloatType())
+_float_to_bits = _reading(types.float32, types.int32, ir.IntType(32))
+_bits_to_double = _reading(types.int64, types.float64, ir.DoubleType())
+_double_to_bits = _reading(types.float64, types.int64, ir.IntType(64))
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.IntType(32))
 
-    return types.int32(types.float32), generate
+@exact
+def exp64(x: Any) -> Any:
+    """Return ``exp(x)`` in float64 for ``x`` up to 700; below -700 it stays at ``exp(-700)``.
+
+    Examples
+    --------
+    >>> bool(abs(exp64(1.0) - np.e) < 1e-15)
+    True
+    """
+    x = max(x, -700.0)
+    shifted = x * 1.4426950408889634 + _ROUNDER64
+    whole = shifted - _ROUNDER64
+    r = x - whole * _LN2_HIGH64
+    r = r - whole * _LN2_LOW64
+    p = _SERIES[0]
+    for i in range(1, len(_SERIES)):
+        p = p * r + _SERIES[i]
+    return p * _bits_to_double(int64((_double_to_bits(shifted) + int64(1023)) << int64(52)))
 
 
 @exact

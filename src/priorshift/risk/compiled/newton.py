@@ -22,7 +22,12 @@ import numpy as np
 from priorshift.risk.compiled._njit import exact, summing
 from priorshift.risk.compiled.maths import dot
 from priorshift.risk.compiled.softmax import logits, softmax_pass_by_class, weigh
-from priorshift.risk.compiled.tridiagonal import accumulate, shifted_solve, tridiagonal
+from priorshift.risk.compiled.tridiagonal import (
+    accumulate,
+    shifted_factors,
+    substitute,
+    tridiagonal,
+)
 
 _f = np.float32
 _PATIENCE = 10
@@ -99,8 +104,11 @@ def implicit_step(samples: Any, rows: Any, problem: Any) -> Any:
         kept = 0
         for place in range(n_active):
             i = active[place]
-            _copy(new_theta[i], theta[i])
-            _copy(new_mean[i], mean[i])
+            for j in range(width):
+                mean[i, j] = new_mean[i, j]
+            for c in range(others):
+                for j in range(width):
+                    theta[i, c, j] = new_theta[i, c, j]
             old_value[i] = value[i]
             if residual[i] > tolerance and idle[i] < _PATIENCE:
                 active[kept] = i
@@ -116,13 +124,12 @@ def implicit_step(samples: Any, rows: Any, problem: Any) -> Any:
             curve = _curvature(part, part_shares, part_offsets, hint, B, theta[longest])
             tridiagonal(curve, diagonal, beside)
             accumulate(curve, basis)
+        _minimise_in_ball(
+            basis, diagonal, beside, active, n_active, theta, mean, gradient, target_mean, steps,
+            radius, new_theta, new_mean,
+        )  # fmt: skip
         for place in range(n_active):
-            i = active[place]
-            trying[place] = i
-            _minimise_in_ball(
-                basis, diagonal, beside, theta[i], mean[i], gradient[i], target_mean[i], steps[i],
-                n_classes, radius, new_theta[i], new_mean[i],
-            )  # fmt: skip
+            trying[place] = active[place]
         n_trying = n_active
 
     W = _join(best_theta, best_mean, Q)
@@ -150,28 +157,25 @@ def helmert(n: int) -> Any:
 
 
 @exact
-def _copy(old: Any, new: Any) -> None:
-    """Write one array over another; written out, it compiles far faster than a slice."""
-    values, places = old.ravel(), new.ravel()
-    for r in range(len(values)):
-        places[r] = values[r]
+def _mix(weights: Any, rows: Any, out: Any) -> None:
+    """``out = weights @ rows``."""
+    for j in range(len(out)):
+        out[j] = weights[0] * rows[0, j]
+    for k in range(1, len(rows)):
+        weight, row = weights[k], rows[k]
+        for j in range(len(out)):
+            out[j] += weight * row[j]
 
 
 @exact
 def _split(W: Any, Q: Any, theta: Any, mean: Any) -> None:
     """``theta = Q' W`` and the mean over classes, for every model."""
-    n_learners, n_classes, width = W.shape
+    n_learners, n_classes, _ = W.shape
+    even = np.full(n_classes, 1.0 / n_classes)
     for i in range(n_learners):
-        for j in range(width):
-            total = 0.0
-            for k in range(n_classes):
-                total += W[i, k, j]
-            mean[i, j] = total / n_classes
-            for c in range(n_classes - 1):
-                total = 0.0
-                for k in range(n_classes):
-                    total += Q[k, c] * W[i, k, j]
-                theta[i, c, j] = total
+        _mix(even, W[i], mean[i])
+        for c in range(n_classes - 1):
+            _mix(Q[:, c], W[i], theta[i, c])
 
 
 @exact
@@ -179,13 +183,12 @@ def _join(theta: Any, mean: Any, Q: Any) -> Any:
     """``W = Q theta + 1 m'``."""
     n_learners, others, width = theta.shape
     W = np.empty((n_learners, others + 1, width), np.float32)
+    row = np.empty(width)
     for i in range(n_learners):
         for k in range(others + 1):
+            _mix(Q[k], theta[i], row)
             for j in range(width):
-                total = mean[i, j]
-                for c in range(others):
-                    total += Q[k, c] * theta[i, c, j]
-                W[i, k, j] = total
+                W[i, k, j] = row[j] + mean[i, j]
     return W
 
 
@@ -238,29 +241,23 @@ def _evaluate(
         for k in range(n_classes):
             risk += hint[k] * sums[k, place]
         for c in range(others):
-            row, difference = outer[c * number + place], D[c * number + place]
-            pull, weight = means[c + 1], hint[c + 1]
-            linear = 0.0
+            r, linear = c * number + place, 0.0
             for j in range(width):
-                linear += pull[j] * difference[j]
-            for j in range(width):
-                row[j] -= weight * pull[j]
-            risk -= weight * linear
+                linear += means[c + 1, j] * D[r, j]
+                outer[r, j] -= hint[c + 1] * means[c + 1, j]
+            risk -= hint[c + 1] * linear
         away, inverse = 0.0, 1.0 / steps[i]
         for j in range(width):
             gap = mean[i, j] - target_mean[i, j]
             away += n_classes * gap * gap
         for c in range(others):
-            own, aim, slope = theta[i, c], target[i, c], gradient[i, c]
             for j in range(width):
-                gap = own[j] - aim[j]
+                gap = theta[i, c, j] - target[i, c, j]
                 away += gap * gap
-            for j in range(width):
-                slope[j] = (own[j] - aim[j]) * inverse
-            for k in range(others):
-                row, turn = outer[k * number + place], B[k, c]
-                for j in range(width):
-                    slope[j] += turn * row[j]
+                slope = gap * inverse
+                for k in range(others):
+                    slope += B[k, c] * outer[k * number + place, j]
+                gradient[i, c, j] = slope
         value[i] = risk + 0.5 * away * inverse
         residual[i] = _residual(
             theta[i], mean[i], gradient[i], target_mean[i], steps[i], n_classes, radius
@@ -268,12 +265,17 @@ def _evaluate(
         idle[i] += 1
         if residual[i] < best[i]:
             best[i], best_risk[i], idle[i] = residual[i], risk, 0
-            _copy(theta[i], best_theta[i])
-            _copy(mean[i], best_mean[i])
+            for j in range(width):
+                best_mean[i, j] = mean[i, j]
+            for c in range(others):
+                for j in range(width):
+                    best_theta[i, c, j] = theta[i, c, j]
             for k in range(n_classes):
                 best_sums[i, k] = sums[k, place]
                 for c in range(others):
-                    _copy(moments[k, c * number + place], best_moments[i, k, c])
+                    r = c * number + place
+                    for j in range(width):
+                        best_moments[i, k, c, j] = moments[k, r, j]
 
 
 @exact
@@ -283,43 +285,42 @@ def _fill(D: Any, B: Any, theta: Any, which: Any, number: int) -> float:
     longest = 0.0
     for k in range(others):
         for place in range(number):
-            square = 0.0
+            i, square = which[place], 0.0
             for j in range(width):
                 total = 0.0
                 for c in range(others):
-                    total += B[k, c] * theta[which[place], c, j]
+                    total += B[k, c] * theta[i, c, j]
                 D[k * number + place, j] = total
                 square += total * total
             longest = max(longest, square)
     return np.sqrt(longest)
 
 
-@exact
+@summing
 def _residual(
     theta: Any, mean: Any, gradient: Any, target_mean: Any, step: float, n_classes: int,
     radius: float,
 ) -> float:  # fmt: skip
     """Norm of the gradient mapping ``(w - Pi(w - s g)) / s`` with ``s = eta / (1 + eta)``."""
-    others, width = theta.shape
-    scale = step / (1.0 + step)
-    square = 0.0
-    for j in range(width):
-        moved = mean[j] - scale * (mean[j] - target_mean[j]) / step
-        square += n_classes * moved * moved
-        for c in range(others):
-            moved = theta[c, j] - scale * gradient[c, j]
-            square += moved * moved
-    norm = np.sqrt(square)
+    point, slope = theta.ravel(), gradient.ravel()
+    scale, pull = step / (1.0 + step), 1.0 / (1.0 + step)
+    square = common = 0.0
+    for r in range(len(point)):
+        moved = point[r] - scale * slope[r]
+        square += moved * moved
+    for j in range(len(mean)):
+        moved = mean[j] - pull * (mean[j] - target_mean[j])
+        common += moved * moved
+    norm = np.sqrt(square + n_classes * common)
     shrink = radius / norm if norm > radius else 1.0
-    total = 0.0
-    for j in range(width):
-        moved = mean[j] - scale * (mean[j] - target_mean[j]) / step
-        gap = mean[j] - shrink * moved
-        total += n_classes * gap * gap
-        for c in range(others):
-            gap = theta[c, j] - shrink * (theta[c, j] - scale * gradient[c, j])
-            total += gap * gap
-    return np.sqrt(total) / scale
+    square = common = 0.0
+    for r in range(len(point)):
+        gap = point[r] - shrink * (point[r] - scale * slope[r])
+        square += gap * gap
+    for j in range(len(mean)):
+        gap = mean[j] - shrink * (mean[j] - pull * (mean[j] - target_mean[j]))
+        common += gap * gap
+    return np.sqrt(square + n_classes * common) / scale
 
 
 @exact
@@ -344,7 +345,7 @@ def _curvature(part: Any, shares: Any, offsets: Any, hint: Any, B: Any, theta: A
     sums = np.zeros((others * (others + 1) // 2, width, width), np.float32)
     for a in range(0, n, size):
         m = min(size, n - a)
-        logits(D, part, a, m, Z)
+        logits(D, part, a, m, Z, 0)
         weigh(Z, 1, weights[a : a + m], m, False, top, total, unused)
         back = inverse[a : a + m]
         pair = 0
@@ -425,67 +426,89 @@ def _to_theta(sums: Any, B: Any) -> Any:
 
 @exact
 def _minimise_in_ball(
-    basis: Any, diagonal: Any, beside: Any, theta: Any, mean: Any, gradient: Any,
-    target_mean: Any, step: float, n_classes: int, radius: float, new_theta: Any, new_mean: Any,
+    basis: Any, diagonal: Any, beside: Any, which: Any, number: int, theta: Any, mean: Any,
+    gradient: Any, target_mean: Any, steps: Any, radius: float, new_theta: Any, new_mean: Any,
 ) -> None:  # fmt: skip
-    """Minimise the quadratic model over the ball; its multiplier by Newton on ``1 / ||w||``.
+    """Minimise the quadratic models of the learners ``which`` over the ball, all in one loop.
 
-    With T the tridiagonal Hessian the model's minimiser solves
-    ``(T + 1 / eta + lambda) v = (T + 1 / eta) w - g``, all in T's basis.
+    With T the tridiagonal Hessian a model's minimiser solves
+    ``(T + 1 / eta + lambda) v = (T + 1 / eta) w - g``, all in T's basis; the ball's multiplier
+    lambda is found by Newton's method on ``1 / ||w||``. Columns are learners; one that is done
+    keeps its multiplier, and so its solution, while the others go on.
     """
-    size = theta.size
-    inverse = 1.0 / step
-    point, slope = theta.ravel(), gradient.ravel()
-    multiplier = 0.0
-    for r in range(size):
-        multiplier -= point[r] * slope[r]
-    common = 0.0
-    for j in range(len(mean)):
-        multiplier -= n_classes * mean[j] * (mean[j] - target_mean[j]) * inverse
-        common += n_classes * target_mean[j] * target_mean[j]
-    # On the sphere a solution has g = -lambda w: that is where the multiplier starts.
-    if np.sqrt(_square(theta, mean, n_classes)) > radius * (1.0 - 1e-4):
-        multiplier = max(multiplier / (radius * radius), 0.0)
-    else:
-        multiplier = 0.0
-    b, v, falls = np.zeros(size), np.zeros(size), np.zeros(size)
-    for r in range(size):
-        row, u, g = basis[r], point[r], slope[r]
+    size, n_classes, width = len(diagonal), theta.shape[1] + 1, theta.shape[2]
+    multiplier, shift, common = np.zeros(number), np.empty(number), np.zeros(number)
+    b, v, falls = np.empty((size, number)), np.empty((size, number)), np.empty((size, number))
+    ratios, inverses = np.empty((size, number)), np.empty((size, number))
+    own, side = np.empty(size), np.empty(size)
+    for c in range(number):
+        i = which[c]
+        point, slope, inverse = theta[i].ravel(), gradient[i].ravel(), 1.0 / steps[i]
         for e in range(size):
-            v[e] += row[e] * u
-            b[e] += row[e] * (inverse * u - g)
-    for e in range(size):
-        b[e] += diagonal[e] * v[e]
-        if e > 0:
-            b[e] += beside[e] * v[e - 1]
-        if e + 1 < size:
-            b[e] += beside[e + 1] * v[e + 1]
-    length, shrink = 0.0, 1.0
+            own[e], side[e] = 0.0, 0.0
+        for r in range(size):
+            u, w = point[r], inverse * point[r] - slope[r]
+            for e in range(size):
+                own[e] += basis[r, e] * u
+                side[e] += basis[r, e] * w
+        for e in range(size):
+            b[e, c] = side[e] + diagonal[e] * own[e]
+        for e in range(1, size):
+            b[e, c] += beside[e] * own[e - 1]
+            b[e - 1, c] += beside[e] * own[e]
+        for j in range(width):
+            common[c] += n_classes * target_mean[i, j] * target_mean[i, j]
+        # On the sphere a solution has g = -lambda w: that is where the multiplier starts.
+        if np.sqrt(_square(theta[i], mean[i], n_classes)) > radius * (1.0 - 1e-4):
+            along = dot(point, slope, size)
+            for j in range(width):
+                along += n_classes * mean[i, j] * (mean[i, j] - target_mean[i, j]) * inverse
+            multiplier[c] = max(-along / (radius * radius), 0.0)
+        shift[c] = inverse + multiplier[c]
+    shrink, length, moving = np.empty(number), np.empty(number), np.empty(number, np.bool_)
     for _ in range(20):
-        shrink = 1.0 / (1.0 + step * multiplier)
-        shifted_solve(diagonal, beside, inverse + multiplier, b, v)
-        square = shrink * shrink * common
-        for r in range(size):
-            square += v[r] * v[r]
-        length = np.sqrt(square)
-        if multiplier == 0.0 and length <= radius:
+        shifted_factors(diagonal, beside, shift, ratios, inverses)
+        substitute(ratios, inverses, b, v)
+        square = _column_dots(v, v)
+        going = 0
+        for c in range(number):
+            shrink[c] = 1.0 / (1.0 + steps[which[c]] * multiplier[c])
+            length[c] = np.sqrt(square[c] + shrink[c] * shrink[c] * common[c])
+            free = multiplier[c] == 0.0 and length[c] <= radius
+            moving[c] = not free and abs(length[c] - radius) > 1e-6 * radius
+            going += moving[c]
+        if going == 0:
             break
-        if abs(length - radius) <= 1e-6 * radius:
-            break
-        shifted_solve(diagonal, beside, inverse + multiplier, v, falls)
-        falling = shrink * shrink * shrink * step * common
+        substitute(ratios, inverses, v, falls)
+        falling = _column_dots(v, falls)
+        for c in range(number):
+            if moving[c]:
+                step = steps[which[c]]
+                fall = falling[c] + shrink[c] ** 3 * step * common[c]
+                change = length[c] * length[c] / fall * (length[c] - radius) / radius
+                multiplier[c] = max(multiplier[c] + change, 0.0)
+                shift[c] = 1.0 / step + multiplier[c]
+    for c in range(number):
+        scale = 1.0
+        if multiplier[c] > 0.0 or length[c] > radius:  # where the ball holds it, on the sphere
+            scale = radius / max(length[c], 1e-30)
+        flat, i = new_theta[which[c]].ravel(), which[c]
+        for e in range(size):
+            own[e] = scale * v[e, c]
         for r in range(size):
-            falling += v[r] * falls[r]
-        change = square / falling * (length - radius) / radius
-        multiplier = max(multiplier + change, 0.0)
-    scale = 1.0
-    if multiplier > 0.0 or length > radius:  # where the ball holds it back, on the sphere exactly
-        scale = radius / max(length, 1e-30)
-    flat = new_theta.ravel()
-    for r in range(size):
-        flat[r] = scale * dot(basis[r], v, size)
-    for j in range(len(mean)):
-        new_mean[j] = scale * shrink * target_mean[j]
+            flat[r] = dot(basis[r], own, size)
+        for j in range(width):
+            new_mean[i, j] = scale * shrink[c] * target_mean[i, j]
+
+
+@exact
+def _column_dots(A: Any, B: Any) -> Any:
+    """Sums of ``A * B`` over rows."""
+    found = np.zeros(A.shape[1])
+    for r in range(A.shape[0]):
+        for c in range(len(found)):
+            found[c] += A[r, c] * B[r, c]
+    return found
 
 
 @exact
@@ -494,23 +517,18 @@ def _under(
 ) -> Any:
     """Risk (N,) and gradient (N, K, d) under another class prior, from the class-wise sums."""
     n_learners, others, width = theta.shape
-    D = np.empty((others * n_learners, width), np.float32)
-    _fill(D, B, theta, np.arange(n_learners), n_learners)
-    value = np.zeros(n_learners)
+    value, row, difference = np.zeros(n_learners), np.empty(width), np.empty(width)
     gradient = np.zeros((n_learners, n_classes, width), np.float32)
     for i in range(n_learners):
-        for k in range(n_classes):
-            if prior[k] != 0.0:
-                value[i] += prior[k] * potential[i, k]
-        for j in range(width):
-            rest = 0.0
-            for c in range(others):
-                total = -prior[c + 1] * means[c + 1, j]
-                value[i] += total * D[c * n_learners + i, j]
-                for k in range(n_classes):
-                    if prior[k] != 0.0:
-                        total += prior[k] * moments[i, k, c, j]
-                gradient[i, c + 1, j] = total
-                rest -= total
-            gradient[i, 0, j] = rest
+        value[i] = dot(prior, potential[i], n_classes)
+        rest = gradient[i, 0]
+        for c in range(others):
+            _mix(B[c], theta[i], difference)
+            _mix(prior, moments[i, :, c], row)
+            pull, weight, out = means[c + 1], prior[c + 1], gradient[i, c + 1]
+            value[i] -= weight * dot(pull, difference, width)
+            for j in range(width):
+                slope = row[j] - weight * pull[j]
+                out[j] = slope
+                rest[j] -= slope
     return value, gradient

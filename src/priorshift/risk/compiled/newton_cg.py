@@ -22,7 +22,7 @@ import numpy as np
 
 from priorshift.risk.compiled._njit import exact, summing
 from priorshift.risk.compiled.maths import dot, exp32, log32
-from priorshift.risk.compiled.softmax import add_moments
+from priorshift.risk.compiled.softmax import add_moments, logits
 
 _f = np.float32
 _BLOCK = 512
@@ -281,7 +281,7 @@ def _probabilities(X: Any, runs: Any, D: Any, safe: bool, P: Any, L: Any) -> Non
         while a < last:
             m = min(_BLOCK, last - a)
             top, total = tops[:m], totals[:m]
-            logits_at(D, X, a, m, P, a)
+            logits(D, X, a, m, P, a)
             if safe:
                 for s in range(m):
                     total[s] = _f(1.0)
@@ -315,48 +315,6 @@ def _largest(P: Any, a: int, m: int, top: Any) -> None:
         p = P[k, a : a + m]
         for s in range(m):
             top[s] = max(top[s], p[s])
-
-
-@exact
-def logits_at(D: Any, X: Any, a: int, m: int, Z: Any, b: int) -> None:
-    """``Z[:, b:b + m] = D @ X[:, a:a + m]``: three rows and four features at a time."""
-    rows, width = D.shape
-    rest, tripled = width % 4, rows // 3 * 3
-    for r in range(0, tripled, 3):
-        _start_row(D[r], X, a, m, rest, Z[r, b : b + m])
-        _start_row(D[r + 1], X, a, m, rest, Z[r + 1, b : b + m])
-        _start_row(D[r + 2], X, a, m, rest, Z[r + 2, b : b + m])
-        y, z, t = Z[r, b : b + m], Z[r + 1, b : b + m], Z[r + 2, b : b + m]
-        for j in range(rest, width, 4):
-            u0, u1, u2, u3 = D[r, j], D[r, j + 1], D[r, j + 2], D[r, j + 3]
-            v0, v1, v2, v3 = D[r + 1, j], D[r + 1, j + 1], D[r + 1, j + 2], D[r + 1, j + 3]
-            w0, w1, w2, w3 = D[r + 2, j], D[r + 2, j + 1], D[r + 2, j + 2], D[r + 2, j + 3]
-            x0, x1 = X[j, a : a + m], X[j + 1, a : a + m]
-            x2, x3 = X[j + 2, a : a + m], X[j + 3, a : a + m]
-            for s in range(m):
-                y[s] += u0 * x0[s] + u1 * x1[s] + u2 * x2[s] + u3 * x3[s]
-                z[s] += v0 * x0[s] + v1 * x1[s] + v2 * x2[s] + v3 * x3[s]
-                t[s] += w0 * x0[s] + w1 * x1[s] + w2 * x2[s] + w3 * x3[s]
-    for r in range(tripled, rows):
-        z = Z[r, b : b + m]
-        _start_row(D[r], X, a, m, rest, z)
-        for j in range(rest, width, 4):
-            u0, u1, u2, u3 = D[r, j], D[r, j + 1], D[r, j + 2], D[r, j + 3]
-            x0, x1 = X[j, a : a + m], X[j + 1, a : a + m]
-            x2, x3 = X[j + 2, a : a + m], X[j + 3, a : a + m]
-            for s in range(m):
-                z[s] += u0 * x0[s] + u1 * x1[s] + u2 * x2[s] + u3 * x3[s]
-
-
-@exact
-def _start_row(weights: Any, X: Any, a: int, m: int, rest: int, z: Any) -> None:
-    """Begin one row of logits with its first ``rest`` features."""
-    for s in range(m):
-        z[s] = _f(0.0)
-    for j in range(rest):
-        u, x = weights[j], X[j, a : a + m]
-        for s in range(m):
-            z[s] += u * x[s]
 
 
 @exact
@@ -442,7 +400,7 @@ def _bend(X: Any, runs: Any, weights: Any, P: Any, v: Any, Z: Any, out: Any) -> 
         while a < last:
             m = min(_BLOCK, last - a)
             weight, mean = weights[a : a + m], means[:m]
-            logits_at(D, X, a, m, Z, 0)
+            logits(D, X, a, m, Z, 0)
             for s in range(m):
                 mean[s] = _f(0.0)
             for k in range(others):

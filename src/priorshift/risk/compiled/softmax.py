@@ -42,31 +42,33 @@ def softmax_pass(
     a = first
     while a < last:
         m = min(size, last - a)
-        logits(D, X, a, m, Z)
+        logits(D, X, a, m, Z, 0)
         weigh(Z, n_learners, weights[a - first : a - first + m], m, safe, top, total, value)
         add_moments(Z, 0, X, a, m, moments)
         a += m
 
 
 @exact
-def logits(D: Any, X: Any, a: int, m: int, Z: Any) -> None:
-    """``Z[:, :m] = D @ X[:, a:a + m]``, six features at a time."""
+def logits(D: Any, X: Any, a: int, m: int, Z: Any, b: int) -> None:
+    """``Z[:, b:b + m] = D @ X[:, a:a + m]``: two rows and six features at a time."""
     rows, width = D.shape
-    rest = width % 6
+    rest, paired = width % 6, rows // 2 * 2
     for r in range(rows):
-        z = Z[r]
-        if rest == 0:
+        _start_row(D[r], X, a, m, rest, Z[r, b : b + m])
+    for r in range(0, paired, 2):
+        y, z = Z[r, b : b + m], Z[r + 1, b : b + m]
+        for j in range(rest, width, 6):
+            u0, u1, u2 = D[r, j], D[r, j + 1], D[r, j + 2]
+            u3, u4, u5 = D[r, j + 3], D[r, j + 4], D[r, j + 5]
+            v0, v1, v2 = D[r + 1, j], D[r + 1, j + 1], D[r + 1, j + 2]
+            v3, v4, v5 = D[r + 1, j + 3], D[r + 1, j + 4], D[r + 1, j + 5]
+            x0, x1, x2 = X[j, a : a + m], X[j + 1, a : a + m], X[j + 2, a : a + m]
+            x3, x4, x5 = X[j + 3, a : a + m], X[j + 4, a : a + m], X[j + 5, a : a + m]
             for s in range(m):
-                z[s] = _f(0.0)
-        for j in range(rest):
-            u = D[r, j]
-            x = X[j, a : a + m]
-            if j == 0:
-                for s in range(m):
-                    z[s] = u * x[s]
-            else:
-                for s in range(m):
-                    z[s] += u * x[s]
+                y[s] += u0 * x0[s] + u1 * x1[s] + u2 * x2[s] + u3 * x3[s] + u4 * x4[s] + u5 * x5[s]
+                z[s] += v0 * x0[s] + v1 * x1[s] + v2 * x2[s] + v3 * x3[s] + v4 * x4[s] + v5 * x5[s]
+    for r in range(paired, rows):
+        z = Z[r, b : b + m]
         for j in range(rest, width, 6):
             u0, u1, u2 = D[r, j], D[r, j + 1], D[r, j + 2]
             u3, u4, u5 = D[r, j + 3], D[r, j + 4], D[r, j + 5]
@@ -74,6 +76,17 @@ def logits(D: Any, X: Any, a: int, m: int, Z: Any) -> None:
             x3, x4, x5 = X[j + 3, a : a + m], X[j + 4, a : a + m], X[j + 5, a : a + m]
             for s in range(m):
                 z[s] += u0 * x0[s] + u1 * x1[s] + u2 * x2[s] + u3 * x3[s] + u4 * x4[s] + u5 * x5[s]
+
+
+@exact
+def _start_row(weights: Any, X: Any, a: int, m: int, rest: int, z: Any) -> None:
+    """Begin one row of logits with its first ``rest`` features."""
+    for s in range(m):
+        z[s] = _f(0.0)
+    for j in range(rest):
+        u, x = weights[j], X[j, a : a + m]
+        for s in range(m):
+            z[s] += u * x[s]
 
 
 @exact
@@ -151,7 +164,7 @@ def softmax_pass_by_class(
         while a < offsets[last]:
             m = min(size, offsets[last] - a)
             weights = shares[a : a + m]
-            logits(D, X, a, m, Z)
+            logits(D, X, a, m, Z, 0)
             for i in range(n_learners):
                 _exponentials(Z, n_learners, i, m, safe, top, total)
                 for s in range(m):

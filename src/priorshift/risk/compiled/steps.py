@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from priorshift.risk.compiled._njit import exact
-from priorshift.risk.compiled.maths import dot
+from priorshift.risk.compiled.maths import dot, exp64
 from priorshift.risk.compiled.softmax import softmax_pass
 
 _f = np.float32
@@ -125,9 +125,14 @@ def linear_proba(W: Any, features: Any) -> Any:
         for k in range(n_classes):
             proba[s, k] = dot(wide[k], features[s], width)
             top = max(top, proba[s, k])
+        for k in range(n_classes):
+            proba[s, k] -= top
+    flat = proba.ravel()
+    for r in range(len(flat)):
+        flat[r] = exp64(flat[r])
+    for s in range(n):
         total = 0.0
         for k in range(n_classes):
-            proba[s, k] = np.exp(proba[s, k] - top)
             total += proba[s, k]
         for k in range(n_classes):
             proba[s, k] /= total

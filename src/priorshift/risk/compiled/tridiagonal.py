@@ -98,24 +98,42 @@ def accumulate(A: Any, basis: Any) -> None:
 
 
 @exact
-def shifted_solve(diagonal: Any, beside: Any, shift: float, b: Any, x: Any) -> None:
-    """Solve ``(T + shift) x = b`` for a positive definite ``T + shift``.
+def shifted_factors(diagonal: Any, beside: Any, shifts: Any, ratios: Any, inverses: Any) -> None:
+    """Factors of the positive definite ``T + shift``, a column for each shift, for ``substitute``.
+
+    Fills the ratios of neighbouring pivots, and the inverses of the pivots, both (n, columns).
+    """
+    for c in range(len(shifts)):
+        inverses[0, c] = 1.0 / max(diagonal[0] + shifts[c], 1e-300)
+    for r in range(1, len(diagonal)):
+        for c in range(len(shifts)):
+            ratio = beside[r] * inverses[r - 1, c]
+            # A pivot below the shift is rounding: the Hessian itself has no negative direction.
+            pivot = max(diagonal[r] + shifts[c] - beside[r] * ratio, 0.5 * shifts[c])
+            ratios[r, c], inverses[r, c] = ratio, 1.0 / pivot
+
+
+@exact
+def substitute(ratios: Any, inverses: Any, b: Any, x: Any) -> None:
+    """Solve ``(T + shift) x = b``, column by column, with the factors of ``T + shift``.
 
     Examples
     --------
-    >>> x = np.zeros(2)
-    >>> shifted_solve(np.array([1.0, 2.0]), np.array([0.0, 1.0]), 1.0, np.array([3.0, 4.0]), x)
-    >>> x.round(12).tolist()
+    >>> d, e, ratios, inverses = np.array([1.0, 2.0]), np.array([0.0, 1.0]), *np.zeros((2, 2, 1))
+    >>> shifted_factors(d, e, np.ones(1), ratios, inverses)
+    >>> x = np.zeros((2, 1))
+    >>> substitute(ratios, inverses, np.array([[3.0], [4.0]]), x)
+    >>> x.ravel().round(12).tolist()
     [1.0, 1.0]
     """
-    n = len(b)
-    ratio = np.empty(n)
-    pivot = max(diagonal[0] + shift, 1e-300)
-    x[0] = b[0] / pivot
+    n, columns = b.shape
+    for c in range(columns):
+        x[0, c] = b[0, c]
     for r in range(1, n):
-        ratio[r] = beside[r] / pivot
-        # A pivot below the shift is rounding: the Hessian itself has no negative direction.
-        pivot = max(diagonal[r] + shift - beside[r] * ratio[r], 0.5 * shift)
-        x[r] = (b[r] - beside[r] * x[r - 1]) / pivot
+        for c in range(columns):
+            x[r, c] = b[r, c] - ratios[r, c] * x[r - 1, c]
+    for c in range(columns):
+        x[n - 1, c] *= inverses[n - 1, c]
     for r in range(n - 2, -1, -1):
-        x[r] -= ratio[r + 1] * x[r + 1]
+        for c in range(columns):
+            x[r, c] = x[r, c] * inverses[r, c] - ratios[r + 1, c] * x[r + 1, c]

@@ -11,7 +11,6 @@ from numba.core import event
 from priorshift.risk.compiled.lbfgs import lbfgs_steps
 from priorshift.risk.compiled.newton import implicit_step
 from priorshift.risk.compiled.newton_cg import implicit_step_cg
-from priorshift.risk.compiled.problem import Implicit, Samples
 from priorshift.risk.compiled.softmax import weigh_all
 from priorshift.risk.compiled.steps import (
     hard_estimate,
@@ -52,7 +51,7 @@ def warm_up(say: Callable[[], None], implicit: bool = False) -> None:
     shares, offsets = np.ones(2, np.float32), np.arange(3)
     means, W, half = np.eye(2), np.zeros((1, 2, 2), np.float32), np.full(2, 0.5)
     one, proba = np.ones(1), np.eye(2)
-    samples = Samples(X, shares, offsets, means, 1.0)
+    samples = (X, shares, offsets, means, 1.0)
     with event.install_listener("numba:compile", _Teller(say)):
         softmax_risk(samples, W, half)
         risk_step(samples, W, half, one, 1.0)
@@ -61,7 +60,7 @@ def warm_up(say: Callable[[], None], implicit: bool = False) -> None:
         linear_proba(W[0], proba)
         hard_estimate(proba, np.eye(2))
         if implicit:
-            problem = Implicit(half, half, W, W, one, 1.0, 1e-4, 10)
+            problem = (half, half, W, W, one, 1.0, 1e-4, 10)
             implicit_step(samples, (X, shares, offsets), problem)
             implicit_step_cg(samples, problem)
             lbfgs_steps(samples, half, W, one, 1.0, 2)

@@ -95,13 +95,16 @@ class Blocks:
 
     def at(self, data: RiskData, t: int) -> RiskData:
         """Return the block of round t."""
-        refuse_weights(data, "Blocks")
-        index = t % self.number(data)
-        kept = cast("dict[int, RiskData]", data.sketches.setdefault(self, {}))
-        piece = kept.get(index)
+        kept = cast("list[RiskData | None] | None", data.sketches.get(self))
+        if kept is None:
+            refuse_weights(data, "Blocks")
+            kept = [None] * self.number(data)
+            data.sketches[self] = kept
+        index = t % len(kept)
+        piece = kept[index]
         if piece is None:
             if data.XT.nbytes > _MOST_BYTES:
-                kept.clear()
+                kept[:] = [None] * len(kept)
             piece = kept[index] = self._cut(self.shuffled(data), data, index)
         return piece
 

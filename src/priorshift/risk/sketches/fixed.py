@@ -10,6 +10,7 @@ from typing import ClassVar, Self, cast
 
 import numpy as np
 
+from priorshift.errors import InputError
 from priorshift.risk.data import RiskData
 from priorshift.risk.losses import Loss, loss_by_name
 from priorshift.risk.sketches.bank import Bank, reference_models
@@ -94,6 +95,11 @@ class FixedSketch(ABC):
         if self.size >= data.XT.shape[1]:
             return data
         refuse_weights(data, type(self).__name__)
+        if data.counts.min() == 0:
+            raise InputError(
+                f"{type(self).__name__} needs rows of every class, and the held-out set has none "
+                "of some: use no sketch, or Blocks"
+            )
         found = cast("RiskData | None", data.sketches.get(self))
         if found is None:
             sizes = shares(data.counts, self.size).tolist()
