@@ -6,6 +6,9 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import softmax
 
 from calibration_worlds import make_world
 from priorshift._numerics import stratified_folds
@@ -18,7 +21,7 @@ from priorshift.calibration import (
     VectorScaling,
     calibrate,
 )
-from priorshift.calibration.auto import ROWS_NEEDED
+from priorshift.calibration.auto import Mean, _weights
 from priorshift.calibration.base import Rows, row_losses
 from priorshift.calibration.folds import Scores, out_of_fold, pick, scores_of
 from priorshift.calibration.matrix import STRENGTHS
@@ -32,11 +35,9 @@ def test_auto_takes_a_matrix_where_f0_is_turned(rotated):
 
 def test_auto_takes_a_temperature_where_logits_are_three_times_too_large(bold):
     fitted = Auto(rule="one-error").fit(bold.proba, bold.labels)
-    assert fitted.name == "temperature"
-    # Richer maps hold the temperature too: whichever has the least loss, it comes to the truth.
-    least = Auto().fit(bold.proba, bold.labels)
-    for found in (fitted, least):
-        assert np.abs(found(bold.proba) - bold.truth).mean() < 0.02
+    assert fitted.name == "bias-temperature"
+    for found in (fitted, Auto().fit(bold.proba, bold.labels)):
+        assert np.abs(found(bold.proba) - bold.truth).mean() < 0.025
     assert np.abs(bold.proba - bold.truth).mean() > 0.1
 
 
@@ -101,14 +102,82 @@ def test_weights_follow_a_prior_that_is_told(skewed):
     np.testing.assert_allclose(share, prior)
 
 
-def test_a_class_with_few_rows_leaves_a_temperature_and_is_named():
-    world = make_world(300, 3, lambda z: 3 * z)
+def test_weights_are_bayes_rule_on_gains_less_their_noise():
+    """Two candidates that gain the same in every row: no noise, e to the nats that they gain."""
+    rows = np.array([[1.0] * 4, [0.5] * 4, [0.75] * 4])
+    scores = Scores(rows, np.full(4, 0.25), rows.mean(axis=1))
+    belief = np.array([0.5, 0.25, 0.25]) * np.exp([0.0, 2.0, 1.0])
+    np.testing.assert_allclose(_weights(scores), belief / belief.sum())
+    rows[1] += [-1, 1, -1, 1]
+    noisy = Scores(rows, scores.weights, scores.means)
+    noise = 4 * 1.0 / np.sqrt(4)
+    belief[1] *= np.exp(-noise)
+    np.testing.assert_allclose(_weights(noisy), belief / belief.sum())
+
+
+def test_the_mean_of_maps_is_their_geometric_mean(rotated):
+    P, y = rotated.proba, rotated.labels
+    recipes = (NoCalibration(), BiasTemperature(), VectorScaling(), MatrixScaling(strength=0.01))
+    for number in (3, 4):
+        weights = np.arange(1.0, number + 1) / np.arange(1.0, number + 1).sum()
+        found = Mean(recipes[:number], tuple(weights)).fit(P, y).inner(P)
+        parts = [np.log(recipe.fit(P, y)(P)) for recipe in recipes[:number]]
+        expected = softmax(np.tensordot(weights, parts, axes=1), axis=1)
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_few_rows_average_and_many_choose(rotated):
+    P, y = rotated.proba, rotated.labels
+    few = Auto().settle(Rows(P[:40], y[:40]))
+    many = Auto().settle(Rows(P, y))
+    assert len(few.recipes) > 2
+    assert NoCalibration() in few.recipes
+    assert {recipe.name for recipe in many.recipes} == {"matrix"}
+
+
+def rare_world(n, rare, seed):
+    """Two classes, few rows of the second; f0 has far too much of it, and is too bold."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat([0, 1], [n - rare, rare])
+    z = rng.normal(size=n) + 2.5 * labels - 1.25
+    score = 2.0 * (2.5 * z + np.log(0.03 / 0.97) + np.log(100.0))
+    return softmax(np.column_stack([0 * score, score]), axis=1), labels
+
+
+def test_few_rows_of_a_class_do_not_keep_the_mean_from_the_prior():
+    """What a tracker sees of a stream where nothing has changed: today's rare class stays rare."""
+    before, after = [], []
+    for seed in range(8):
+        proba, labels = rare_world(134, 4, seed)
+        fitted = Auto().fit(proba, labels)
+        fresh, truth = rare_world(4000, 120, 100 + seed)
+        before.append(fresh[:, 1].mean() - truth.mean())
+        after.append(fitted(fresh)[:, 1].mean() - truth.mean())
+    assert np.mean(before) > 0.1
+    assert abs(np.mean(after)) < 0.025
+    assert np.max(np.abs(after)) < 0.08
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 4])
+def test_no_number_of_rows_of_a_class_is_refused(count):
+    world = make_world(200, 3, lambda z: 3 * z)
     labels = np.where(world.labels == 2, 1, world.labels)
-    labels[:4] = 2
-    classes = np.array(["ant", "bee", "cow"])
-    with pytest.warns(PriorshiftWarning, match=r"4 rows of class cow.* 5 are needed"):
-        fitted = Auto().fit(world.proba, labels, classes=classes)
-    assert fitted.name in ("none", "temperature")
+    labels[:count] = 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = calibrate(Auto(), world.proba, labels)
+    assert found.map.n_classes == 3
+    assert (found.map(world.proba) > 0).all()
+    np.testing.assert_allclose(found.proba.sum(axis=1), 1.0)
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(20, 60))
+@settings(max_examples=25)
+def test_where_f0_is_right_few_rows_do_little_harm(seed, n):
+    world = make_world(2000, 3, lambda z: z, seed=seed)
+    fitted = Auto().fit(world.proba[:n], world.labels[:n])
+    harm = row_losses(fitted(world.proba), world.labels) - row_losses(world.proba, world.labels)
+    assert harm.mean() < 0.12
 
 
 def test_very_few_rows_leave_f0_alone():
@@ -121,7 +190,9 @@ def test_candidates_follow_the_rows_and_the_classes():
     names = lambda counts, **s: [r.name for r in Auto(**s).candidates(np.array(counts))]  # noqa: E731
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert set(names([50] * 3)) == {"none", "temperature", *ROWS_NEEDED}
+        every = {"none", "bias-temperature", "vector", "matrix", "isotonic"}
+        assert set(names([50] * 3)) == every
+        assert set(names([50, 0, 1])) == every - {"isotonic"}
         assert "isotonic" not in names([49] * 3)
         assert names([50] * 3).count("matrix") == len(STRENGTHS)
         assert "matrix" not in names([50] * 51)
@@ -157,12 +228,14 @@ def test_calibrating_by_none_changes_no_bit(right):
     assert found.proba.tobytes() == right.proba.tobytes()
 
 
-def test_one_row_of_a_class_cannot_be_fitted_on_and_measured():
+def test_one_row_of_a_class_is_enough_and_one_row_in_all_is_not():
     proba = np.array([[0.6, 0.4]] * 9 + [[0.3, 0.7]])
     labels = np.array([0] * 9 + [1])
-    with pytest.raises(SourceError, match="class bee has 1: add labelled rows"):
-        calibrate(VectorScaling(), proba, labels, classes=np.array(["ant", "bee"]))
-    assert calibrate(Temperature(), proba, labels).map.name == "temperature"
+    for recipe in (Temperature(), VectorScaling(), MatrixScaling(strength=0.1)):
+        assert calibrate(recipe, proba, labels).map.name == recipe.name
+    with pytest.raises(SourceError, match="a row to fit on and one to measure"):
+        calibrate(VectorScaling(), proba[:1], labels[:1])
+    assert calibrate(NoCalibration(), proba[:1], labels[:1]).proba.tolist() == [[0.6, 0.4]]
 
 
 def test_a_map_of_ones_own_that_fails_is_refused():

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from priorshift.calibration import (
     BiasTemperature,
     IsotonicScaling,
+    MatrixMap,
     MatrixScaling,
     Temperature,
     VectorScaling,
@@ -29,10 +30,13 @@ def objectives(world, prior=None):
     yield ScaledObjective(rows, tied=False, biased=True), 6
     yield ScaledObjective(rows, tied=False, biased=False), 3
     yield MatrixObjective(rows, 0.02), 12
+    yield ScaledObjective(rows, tied=True, biased=True, shrink=9.0), 4
+    yield ScaledObjective(rows, tied=False, biased=True, shrink=9.0), 6
+    yield MatrixObjective(rows, 0.02, shrink=9.0), 12
 
 
 @pytest.mark.parametrize("prior", [None, MIX])
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(8))
 def test_gradients_and_hessians_are_the_differences(skewed, reference, prior, number):
     objective, size = list(objectives(skewed, prior))[number]
     theta = 1.0 + 0.4 * np.random.default_rng(number).normal(size=size)
@@ -105,6 +109,44 @@ def test_a_strong_penalty_leaves_a_temperature_and_a_bias(skewed):
     simple = BiasTemperature().fit(skewed.proba, skewed.labels)
     fitted = MatrixScaling(strength=1e6).fit(skewed.proba, skewed.labels)
     np.testing.assert_allclose(fitted(skewed.proba), simple(skewed.proba), atol=1e-4)
+
+
+def test_a_pulled_bias_against_a_generic_minimiser(skewed):
+    """The prior is Gaussian: shrink / 2 nats for a squared unit of bias, and of scale."""
+    L, y = np.log(skewed.proba[:60]), skewed.labels[:60]
+
+    def objective(t):
+        b = t[1:] - t[1:].mean()
+        return loss(t[0] * L + b, y) + 0.5 * 7.0 / 60 * ((t[0] - 1) ** 2 + b @ b)
+
+    fitted = BiasTemperature(shrink=7.0).fit(skewed.proba[:60], y)
+    best = search(objective, np.r_[1.0, np.zeros(3)])
+    assert objective(np.r_[fitted.scale[0], fitted.bias]) == pytest.approx(best, abs=1e-4)
+    free = BiasTemperature().fit(skewed.proba[:60], y)
+    assert np.abs(fitted.bias).max() < np.abs(free.bias).max()
+
+
+@pytest.mark.parametrize(
+    "make", [BiasTemperature, VectorScaling, lambda s: MatrixScaling(0.01, shrink=s)]
+)
+def test_a_pull_without_end_leaves_f0_or_its_rotation(skewed, make):
+    fitted = make(1e7).fit(skewed.proba, skewed.labels)
+    mean = fitted(skewed.proba).mean(axis=0)
+    if isinstance(fitted, MatrixMap):
+        np.testing.assert_allclose(np.trace(fitted.weights) / 3, 1.0, atol=1e-3)
+    else:
+        np.testing.assert_allclose(fitted(skewed.proba), skewed.proba, atol=1e-3)
+        np.testing.assert_allclose(mean, skewed.proba.mean(axis=0), atol=1e-3)
+
+
+def test_a_pulled_bias_moves_by_the_share_of_its_rows():
+    """Uninformative f0: of the bias that n rows ask for about n p (1 - p) / (n p (1 - p) + c)."""
+    labels = np.repeat([0, 1], [110, 90])
+    flat = np.full((200, 2), 0.5)
+    free = BiasTemperature().fit(flat, labels).bias
+    pulled = BiasTemperature(shrink=50.0).fit(flat, labels).bias
+    # Both classes have a bias, and only their difference is seen: half of the pull for each.
+    np.testing.assert_allclose(pulled / free, 50.0 / (50.0 + 25.0), rtol=0.01)
 
 
 def test_isotonic_is_the_min_max_formula():

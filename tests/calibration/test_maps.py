@@ -16,6 +16,7 @@ from priorshift.calibration import (
     MAPS,
     Auto,
     BiasTemperature,
+    BoundedMap,
     IdentityMap,
     IsotonicMap,
     IsotonicScaling,
@@ -27,7 +28,7 @@ from priorshift.calibration import (
     as_calibration,
 )
 from priorshift.calibration.base import floor_of, row_losses
-from priorshift.errors import InputError, InputTypeError, PriorshiftError, SourceError
+from priorshift.errors import InputError, InputTypeError, PriorshiftError
 from priorshift.saving.names import OWN
 from priorshift.saving.values import Parts
 
@@ -48,7 +49,7 @@ def random_world(seed, n=60, K=3, zeros=False):
 
 @pytest.mark.parametrize("name", NAMES)
 @given(seed=st.integers(0, 10**6), zeros=st.booleans())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_rows_stay_on_the_simplex_and_no_class_becomes_impossible(name, seed, zeros):
     proba, labels = random_world(seed, zeros=zeros)
     with warnings.catch_warnings():
@@ -66,7 +67,7 @@ def test_rows_stay_on_the_simplex_and_no_class_becomes_impossible(name, seed, ze
 
 @pytest.mark.parametrize("name", NAMES)
 @given(seed=st.integers(0, 10**6), order=st.permutations(range(3)))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_classes_have_no_order(name, seed, order):
     """But for folds, which deal out rows class after class: so with a strength that is given."""
     recipe = MatrixScaling(strength=0.01) if name in ("matrix", "auto") else as_calibration(name)
@@ -80,7 +81,7 @@ def test_classes_have_no_order(name, seed, order):
 
 @pytest.mark.parametrize("recipe", FREE, ids=lambda recipe: recipe.name)
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_fit_is_never_worse_than_f0_on_its_own_rows(recipe, seed):
     proba, labels = random_world(seed)
     floored = np.exp(log_floored(proba, floor_of(proba)))
@@ -89,7 +90,7 @@ def test_the_fit_is_never_worse_than_f0_on_its_own_rows(recipe, seed):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_temperature_keeps_the_order_of_the_classes_in_a_row(seed):
     proba, labels = random_world(seed)
     fitted = Temperature().fit(proba, labels)
@@ -173,8 +174,8 @@ def test_a_matrix_for_forty_classes_by_steps_without_a_hessian():
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("K", [2, 4, 9, 40])
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "auto"])
+@pytest.mark.parametrize("K", [2, 4, 9, 24])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_rows_bits_do_not_depend_on_the_rows_that_come_with_it(name, K, order):
     proba, labels = random_world(K, n=20 * K, K=K, zeros=K < 10)
     recipe = MatrixScaling(strength=0.01) if name == "matrix" else as_calibration(name)
@@ -192,7 +193,7 @@ def test_a_saved_map_has_every_bit(name, rotated):
     fitted = as_calibration(name).fit(rotated.proba, rotated.labels)
     parts = Parts()
     encoded = parts.encode(fitted, "map")
-    again = Parts.of(parts.members()).decode(encoded)
+    again = Parts(parts.arrays).decode(encoded, ("calibration-map/",))
     assert type(again) is type(fitted)
     assert again.name == fitted.name
     assert again(rotated.proba).tobytes() == fitted(rotated.proba).tobytes()
@@ -203,12 +204,26 @@ def test_every_recipe_and_map_has_a_name_in_files():
     assert {f"calibration-map/{name}" for name in MAPS} <= set(OWN)
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("none", "auto", "temperature")])
-def test_a_missing_class_is_refused_by_name(name):
-    proba, labels = random_world(1)
-    classes = np.array(["ant", "bee", "cow"])
-    with pytest.raises(SourceError, match="none of class cow"):
-        as_calibration(name).fit(proba, np.minimum(labels, 1), classes=classes)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_missing_class_keeps_its_place(name):
+    """Rows that f0 is sure of stay with it, and no other class depends on where it stands."""
+    proba, labels = random_world(1, n=90)
+    fitted = as_calibration(name).fit(proba, np.minimum(labels, 1))
+    sure = np.array([[0.005, 0.005, 0.99]])
+    assert fitted(sure).argmax(axis=1).tolist() == [2]
+    assert fitted(sure)[0, 2] > 0.7
+    turned = as_calibration(name).fit(proba[:, [2, 0, 1]], np.minimum(labels, 1) + 1)
+    np.testing.assert_allclose(turned(proba[:, [2, 0, 1]]), fitted(proba)[:, [2, 0, 1]], atol=1e-4)
+
+
+def test_without_a_class_the_others_are_fitted_as_if_it_were_not_there():
+    proba, labels = random_world(5, n=200)
+    labels = np.minimum(labels, 1)
+    inner = proba[:, :2] / proba[:, :2].sum(axis=1, keepdims=True)
+    for recipe in (BiasTemperature(), BiasTemperature(shrink=5.0)):
+        found = recipe.fit(proba, labels)(proba)[:, :2]
+        alone = recipe.fit(inner, labels)(inner)
+        np.testing.assert_allclose(found / found.sum(axis=1, keepdims=True), alone, atol=1e-6)
 
 
 def test_a_temperature_does_not_need_every_class():
@@ -249,6 +264,15 @@ def test_what_is_no_hold_out_is_refused(name, proba, labels):
         lambda: MatrixScaling(strength=-1.0),
         lambda: MatrixScaling(folds=1),
         lambda: Auto(rule="guess"),
+        lambda: BiasTemperature(shrink=-1.0),
+        lambda: VectorScaling(shrink=-1.0),
+        lambda: MatrixScaling(shrink=-1.0),
+        lambda: BoundedMap(IdentityMap(), np.array([0.0, 1.0]), np.array([0.1, 0.1])),
+        lambda: BoundedMap(IdentityMap(), np.array([0.5, 0.5]), np.array([0.1, 1.1])),
+        lambda: BoundedMap(IdentityMap(), np.array([0.5, 0.5]), np.array([0.1])),
+        lambda: BoundedMap(
+            ScaledMap("vector", np.ones(3), np.zeros(3), 1e-12), np.full(2, 0.5), np.full(2, 0.1)
+        ),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(make):

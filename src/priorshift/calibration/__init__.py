@@ -10,6 +10,7 @@ from typing import Any
 from priorshift._registry import Registry
 from priorshift.calibration.auto import Auto
 from priorshift.calibration.base import Calibration, CalibrationMap, IdentityMap, NoCalibration
+from priorshift.calibration.bounded import BoundedMap
 from priorshift.calibration.folds import Calibrated, calibrate
 from priorshift.calibration.isotonic import IsotonicMap, IsotonicScaling
 from priorshift.calibration.matrix import MatrixMap, MatrixScaling
@@ -21,6 +22,7 @@ __all__ = [
     "MAPS",
     "Auto",
     "BiasTemperature",
+    "BoundedMap",
     "Calibrated",
     "Calibration",
     "CalibrationMap",
@@ -56,6 +58,7 @@ MAPS: Registry[Any] = Registry(
     scaled=ScaledMap,
     matrix=MatrixMap,
     isotonic=IsotonicMap,
+    bounded=BoundedMap,
 )
 """What recipes return, under the names that files know them by."""
 
@@ -66,7 +69,7 @@ def as_calibration(calibration: str | Calibration | None) -> Calibration:
     Examples
     --------
     >>> as_calibration("matrix")
-    MatrixScaling(strength=None, folds=5, seed=0)
+    MatrixScaling(strength=None, folds=5, seed=0, shrink=0.0)
     >>> as_calibration("platt")
     Traceback (most recent call last):
     ...

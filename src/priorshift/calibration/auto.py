@@ -1,4 +1,8 @@
-"""Choose the map by cross-validated log-loss."""
+r"""Average maps by how well they do on rows that they were not fitted on.
+
+All candidates but one are softmax of :math:`W \log f_0 + b`. The geometric mean of such maps is
+again one, with the mean of W and b: however many candidates there are, one map comes out.
+"""
 
 from __future__ import annotations
 
@@ -6,34 +10,49 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from priorshift._validation import check_choice, check_integer
-from priorshift.calibration.base import CalibrationMap, NoCalibration, Recipe, Rows, class_name
-from priorshift.calibration.folds import RULES, best_of
-from priorshift.calibration.isotonic import IsotonicScaling
-from priorshift.calibration.matrix import MatrixScaling
-from priorshift.calibration.scaling import BiasTemperature, Temperature, VectorScaling
-from priorshift.errors import PriorshiftWarning
-from priorshift.typing import AnyArray, IntArray
+import numpy as np
+from scipy.special import softmax
 
-# Rows that each class of the held-out set must have for a map to be considered.
-ROWS_NEEDED = {"bias-temperature": 5, "vector": 5, "matrix": 5, "isotonic": 50}
+from priorshift._validation import check_choice, check_integer
+from priorshift.calibration.base import CalibrationMap, IdentityMap, NoCalibration, Recipe, Rows
+from priorshift.calibration.bounded import BoundedMap, affordable_bounds
+from priorshift.calibration.folds import RULES, Scores, best_of, fit_all, scores_of
+from priorshift.calibration.isotonic import IsotonicScaling
+from priorshift.calibration.matrix import MatrixMap, MatrixScaling
+from priorshift.calibration.scaling import BiasTemperature, ScaledMap, VectorScaling
+from priorshift.errors import PriorshiftWarning
+from priorshift.typing import FloatArray, IntArray
+
+# Rows that each class of the held-out set must have for isotonic calibration to be considered.
+_ISOTONIC_ROWS = 50
 # Rows in all, for anything but f0 as it is.
 _FEWEST_ROWS = 20
+# Rows whose weight pulls maps to doing nothing: a strong pull, and the one of the richer maps.
+_STRONG, _PULL = 30.0, 5.0
+# Of the belief before any row is seen, what doing nothing has.
+_HEAD_START = 0.5
+# What the noise of a gain may cost a candidate, in nats: with many rows its mean has to decide.
+_MOST_DOUBT = 5.0
+# Candidates with less weight are left out of the mean.
+_NEGLIGIBLE = 0.01
 
 
 @dataclass(frozen=True)
 class Auto(Recipe[CalibrationMap]):
-    """The map with the least log-loss on rows that it was not fitted on.
+    """The mean of maps, weighted by how likely they make rows that they were not fitted on.
 
-    Considered are none, temperature, bias-temperature, vector, matrix with each of its strengths,
-    and isotonic. A class with few rows takes the maps that need more of them (``ROWS_NEEDED``) off
-    the list, with a warning if only a temperature is left; more classes than ``largest_matrix``
-    take off matrix.
+    Considered are f0 as it is, which has half of the weight before any row is seen;
+    bias-temperature with a strong and with a weak pull to it; vector; and matrix with each of its
+    strengths, up to ``largest_matrix`` classes. A weight falls by a factor e with every nat of
+    log-loss, summed over all rows, that another candidate is better by: many rows choose, few rows
+    average. Isotonic, where every class has 50 rows, is taken alone or not at all. What comes out
+    claims no more than its rows can support, see ``BoundedMap``.
 
     Parameters
     ----------
-    rule : {"minimum", "one-error"}
-        Take the least loss; or the simplest map within one standard error of it.
+    rule : {"average", "minimum", "one-error"}
+        Average; or take the candidate of least loss; or the simplest one within one standard error
+        of it.
     largest_matrix : int
         Most classes for which matrix scaling is considered: its time grows with their square, and
         with the square of the rows that it needs. Above, vector scaling is the richest map.
@@ -48,10 +67,10 @@ class Auto(Recipe[CalibrationMap]):
     >>> labels = (proba.cumsum(axis=1) < rng.random((900, 1))).sum(axis=1)
     >>> bold = proba**3 / (proba**3).sum(axis=1, keepdims=True)
     >>> Auto(rule="one-error").fit(bold, labels).name
-    'temperature'
+    'bias-temperature'
     """
 
-    rule: str = "minimum"
+    rule: str = "average"
     largest_matrix: int = 50
     folds: int = 5
     seed: int = 0
@@ -59,50 +78,94 @@ class Auto(Recipe[CalibrationMap]):
     needs_every_class: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_choice("rule", self.rule, RULES)
+        check_choice("rule", self.rule, ("average", *RULES))
         check_integer(self.largest_matrix, "largest_matrix", least=0)
         check_integer(self.folds, "folds", least=2)
         check_integer(self.seed, "seed", least=0)
 
-    def candidates(self, counts: IntArray, classes: AnyArray | None = None) -> list[Any]:
+    def candidates(self, counts: IntArray) -> list[Any]:
         """Recipes for a held-out set with these numbers of rows, from simple to rich; may warn."""
         if counts.sum() < _FEWEST_ROWS:
-            _warn_of_few(
+            message = (
                 f"the held-out set has {counts.sum()} rows, and {_FEWEST_ROWS} are needed to "
                 "calibrate f0: it stays as it is"
             )
+            warnings.warn(message, PriorshiftWarning, stacklevel=6)
             return [NoCalibration()]
-        fewest = int(counts.min())
-        found: list[Any] = [NoCalibration(), Temperature()]
-        rich: list[Any] = [BiasTemperature(), VectorScaling()]
+        found: list[Any] = [NoCalibration(), BiasTemperature(_STRONG), BiasTemperature(_PULL)]
+        found.append(VectorScaling(_PULL))
         if len(counts) <= self.largest_matrix:
-            rich.append(MatrixScaling())
-        rich.append(IsotonicScaling())
-        lost = [recipe.name for recipe in rich if fewest < ROWS_NEEDED[recipe.name]]
-        if len(lost) == len(rich):
-            _warn_of_few(
-                f"the held-out set has {fewest} rows of class "
-                f"{class_name(int(counts.argmin()), classes)}, too few to calibrate f0 by more "
-                f"than a temperature: {min(ROWS_NEEDED.values())} are needed of each class. Add "
-                "labelled rows, or name a calibration"
-            )
-        for recipe in rich:
-            if recipe.name not in lost:
-                many = isinstance(recipe, MatrixScaling)
-                found.extend(recipe.candidates() if many else [recipe])
+            found.extend(MatrixScaling(shrink=_PULL).candidates())
+        if counts.min() >= _ISOTONIC_ROWS:
+            found.append(IsotonicScaling())
         return found
 
     def settle(self, rows: Rows) -> Any:
-        """Choose a recipe."""
-        recipes = self.candidates(rows.counts, rows.classes)
+        """Choose recipes and their weights."""
+        recipes = self.candidates(rows.counts)
         if len(recipes) == 1:
             return recipes[0]
-        return best_of(recipes, rows, folds=self.folds, seed=self.seed, rule=self.rule)
+        how = {"folds": self.folds, "seed": self.seed}
+        if self.rule != "average":
+            return Mean((best_of(recipes, rows, rule=self.rule, **how),), (1.0,))
+        weights = _weights(scores_of(recipes, rows, **how))
+        if isinstance(recipes[-1], IsotonicScaling):
+            if weights[-1] > 0.5:
+                return Mean((recipes[-1],), (1.0,))
+            recipes, weights = recipes[:-1], weights[:-1]
+        heavy = weights >= _NEGLIGIBLE * weights.sum()
+        kept = tuple(recipe for recipe, is_heavy in zip(recipes, heavy, strict=True) if is_heavy)
+        return Mean(kept, tuple((weights[heavy] / weights[heavy].sum()).tolist()))
 
     def _fit(self, rows: Rows) -> CalibrationMap:
         fitted: CalibrationMap = self.settle(rows).fit_rows(rows)
         return fitted
 
 
-def _warn_of_few(message: str) -> None:
-    warnings.warn(message, PriorshiftWarning, stacklevel=7)
+def _weights(scores: Scores) -> FloatArray:
+    """Weights of candidates, doing nothing first: each by its gain over that, less its noise."""
+    gains = scores.rows[0] - scores.rows
+    means = gains @ scores.weights
+    n = gains.shape[1]
+    noise = n * np.sqrt(((gains - means[:, None]) ** 2) @ scores.weights**2)
+    belief = np.full(len(gains), (1.0 - _HEAD_START) / (len(gains) - 1))
+    belief[0] = _HEAD_START
+    return np.asarray(softmax(np.log(belief) + n * means - np.minimum(noise, _MOST_DOUBT)))
+
+
+@dataclass(frozen=True)
+class Mean(Recipe[CalibrationMap]):
+    """The geometric mean of maps, bounded by what the rows can support.
+
+    Examples
+    --------
+    >>> both = Mean((NoCalibration(), BiasTemperature()), (0.5, 0.5))
+    >>> proba = np.repeat([[0.8, 0.2], [0.2, 0.8]], 50, axis=0)
+    >>> both.fit(proba, np.repeat([0, 0, 1, 1], [30, 20, 30, 20])).name
+    'none'
+    """
+
+    recipes: tuple[Any, ...]
+    weights: tuple[float, ...]
+    name: ClassVar[str] = "auto"
+    needs_every_class: ClassVar[bool] = False
+
+    def _fit(self, rows: Rows) -> CalibrationMap:
+        maps = fit_all(self.recipes, rows)
+        inner = maps[0] if len(maps) == 1 else _mean_map(maps, self.weights, rows)
+        bounds = affordable_bounds(inner(rows.proba), rows)
+        return BoundedMap(inner, rows.shares, bounds)
+
+
+def _mean_map(maps: list[Any], weights: tuple[float, ...], rows: Rows) -> MatrixMap | ScaledMap:
+    """One map for several: that of the mean unknowns."""
+    K = rows.n_classes
+    name = str(maps[int(np.argmax(weights))].name)
+    one = ScaledMap("none", np.ones(K), np.zeros(K), rows.floor)
+    linear: list[Any] = [one if isinstance(fitted, IdentityMap) else fitted for fitted in maps]
+    bias = np.average([fitted.bias for fitted in linear], axis=0, weights=weights)
+    if not any(isinstance(fitted, MatrixMap) for fitted in linear):
+        scale = np.average([fitted.scale for fitted in linear], axis=0, weights=weights)
+        return ScaledMap(name, scale, bias, rows.floor)
+    parts = [f.weights if isinstance(f, MatrixMap) else np.diag(f.scale) for f in linear]
+    return MatrixMap(name, np.average(parts, axis=0, weights=weights), bias, rows.floor)

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from priorshift._numerics import log_floored
-from priorshift.errors import InputError, InputTypeError, SourceError
+from priorshift.errors import InputError, InputTypeError
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
 # No probability is taken to be smaller: f0 cannot know that a class is this rare.
@@ -84,10 +84,16 @@ class Rows:
     prior: FloatArray | None = None
     classes: AnyArray | None = None
 
-    def __post_init__(self) -> None:
-        proba, labels = check_pair(self.proba, self.labels)
-        object.__setattr__(self, "proba", proba)
-        object.__setattr__(self, "labels", labels)
+    @classmethod
+    def of(
+        cls,
+        proba: Any,
+        labels: Any,
+        prior: FloatArray | None = None,
+        classes: AnyArray | None = None,
+    ) -> Rows:
+        """Check what users give."""
+        return cls(*check_pair(proba, labels), prior, classes)
 
     @property
     def n_classes(self) -> int:
@@ -100,12 +106,28 @@ class Rows:
         return np.bincount(self.labels, minlength=self.n_classes)
 
     @cached_property
+    def seen(self) -> AnyArray:
+        """Which classes there are rows of."""
+        return np.asarray(self.counts > 0)
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """The class prior that is fitted for.
+
+        A class without rows has f0's mean probability, and at least half of a row.
+        """
+        least = 0.5 / (len(self.labels) + 1.0)
+        unseen = np.where(self.seen, 0.0, np.maximum(self.weights @ self.proba, least))
+        own = np.bincount(self.labels, self.weights, self.n_classes)
+        return np.asarray((unseen + own) / (1.0 + unseen.sum()))
+
+    @cached_property
     def weights(self) -> FloatArray:
         """Weights that add up to 1 and give class k the share ``prior[k]``; None: all alike."""
         if self.prior is None:
             return np.full(len(self.labels), 1.0 / len(self.labels))
         prior = np.asarray(self.prior, dtype=np.float64)
-        if prior.shape != self.counts.shape or not (prior > 0).all():
+        if prior.shape != self.counts.shape or not (prior[self.seen] > 0).all():
             raise InputError(f"prior must hold {self.n_classes} positive shares, got {prior}")
         weights = prior[self.labels] / self.counts[self.labels]
         return np.asarray(weights / weights.sum())
@@ -120,14 +142,25 @@ class Rows:
         """Logarithms of the probabilities, none below that of the floor."""
         return log_floored(self.proba, self.floor)
 
+    @cached_property
+    def centre(self) -> FloatArray:
+        """The weighted mean of the logarithms."""
+        return np.asarray(self.weights @ self.logs)
+
     def part(self, rows: AnyArray) -> Rows:
         """The same of some of the rows."""
         return Rows(self.proba[rows], self.labels[rows], self.prior, self.classes)
 
-    def rarest(self) -> tuple[int, str]:
-        """Rows of the class with the fewest, and what the user calls it."""
-        index = int(self.counts.argmin())
-        return int(self.counts[index]), class_name(index, self.classes)
+    def of_seen_classes(self) -> Rows:
+        """The same without the columns of classes that there are no rows of.
+
+        Probabilities then add up to less than 1; logarithms and floor stay what they were.
+        """
+        labels = np.cumsum(self.seen)[self.labels] - 1
+        prior = None if self.prior is None else np.asarray(self.prior)[self.seen]
+        fewer = Rows(self.proba[:, self.seen], labels, prior)
+        fewer.__dict__["floor"] = self.floor
+        return fewer
 
 
 M = TypeVar("M", bound=CalibrationMap)
@@ -141,11 +174,12 @@ class Recipe(ABC, Generic[M]):
     Examples
     --------
     >>> from priorshift.calibration import Temperature
-    >>> Temperature().settle(Rows([[0.5, 0.5]], [0]))
+    >>> Temperature().settle(Rows.of([[0.5, 0.5]], [0]))
     Temperature()
     """
 
     name: ClassVar[str]
+    # Whether a class without rows has to be left out of the fit: it would be made impossible.
     needs_every_class: ClassVar[bool] = True
 
     def fit(
@@ -161,21 +195,22 @@ class Recipe(ABC, Generic[M]):
         ``prior`` is the class prior that the map is calibrated under, by default that of the rows;
         ``classes`` what the user calls the classes, for errors.
         """
-        return self.fit_rows(Rows(proba, labels, prior, classes))
+        return self.fit_rows(Rows.of(proba, labels, prior, classes))
 
     def fit_rows(self, rows: Rows) -> M:
-        """Fit a map on rows that are checked already."""
-        self.check(rows)
-        return self._fit(rows)
+        """Fit a map on rows that are checked already.
 
-    def check(self, rows: Rows) -> None:
-        """Refuse rows that lack a class that the map needs."""
-        fewest, lost = rows.rarest()
-        if self.needs_every_class and fewest == 0:
-            raise SourceError(
-                f"calibration {self.name!r} needs rows of every class, and the held-out set has "
-                f"none of class {lost}: add labelled rows of it, or use calibration 'temperature'"
-            )
+        Rows say nothing of a class that they do not have. It is left out of the fit, and put back
+        into the map where f0 has it among the others.
+        """
+        if rows.seen.all() or not self.needs_every_class:
+            return self._fit(rows)
+        return self.widened(self._fit(rows.of_seen_classes()), rows)
+
+    def widened(self, fitted: M, rows: Rows) -> M:
+        """The map of all classes, given that of the classes which ``rows`` have."""
+        found: M = fitted.widened(rows)  # type: ignore[attr-defined]
+        return found
 
     def settle(self, rows: Rows) -> Any:
         """Return the recipe with nothing left to choose."""

@@ -58,28 +58,20 @@ def calibrate(
     >>> found.map.name, found.proba.shape, bool((found.proba != found.map(proba)).all())
     ('temperature', (60, 3), True)
     """
-    rows = Rows(proba, labels, prior, classes)
+    rows = Rows.of(proba, labels, prior, classes)
+    if len(rows.labels) < 2 and not isinstance(recipe, NoCalibration):
+        raise SourceError(
+            f"calibration {recipe.name!r} needs a row to fit on and one to measure, and the "
+            "held-out set has 1: add labelled rows, or use calibration 'none'"
+        )
     chosen: Any = recipe.settle(rows) if hasattr(recipe, "settle") else recipe
     fitted = chosen.fit(rows.proba, rows.labels, prior=prior, classes=classes)
     if isinstance(chosen, NoCalibration):
         return Calibrated(fitted, rows.proba)
-    _check_counts(chosen, rows)
     honest = out_of_fold(chosen, rows, folds=min(folds, len(rows.labels)), seed=seed)
     if honest.shape != rows.proba.shape or not np.isfinite(honest).all():
         raise InputError(f"calibration {chosen.name!r} returned values that are no probabilities")
     return Calibrated(fitted, honest)
-
-
-def _check_counts(recipe: Any, rows: Rows) -> None:
-    """Each class needs a row to fit on and one to measure, but for a temperature alone."""
-    needed = 2 if getattr(recipe, "needs_every_class", True) else 1
-    fewest, rare = rows.rarest()
-    if fewest < needed or len(rows.labels) < 2:
-        raise SourceError(
-            f"calibration {recipe.name!r} needs at least 2 rows of every class of the held-out "
-            f"set, class {rare} has {fewest}: add labelled rows, or use calibration 'temperature' "
-            "or 'none'"
-        )
 
 
 def out_of_fold(recipe: Calibration, rows: Rows, *, folds: int, seed: int) -> FloatArray:
@@ -121,14 +113,20 @@ def scores_of(recipes: Sequence[Any], rows: Rows, *, folds: int, seed: int) -> S
     losses = np.empty((len(recipes), len(rows.labels)))
     for fold in np.unique(number):
         test = number == fold
-        maps = _fit_all(recipes, rows.part(~test))
+        maps = fit_all(recipes, rows.part(~test))
         for row, fitted in zip(losses, maps, strict=True):
             row[test] = row_losses(fitted(rows.proba[test]), rows.labels[test])
     return Scores(losses, rows.weights, losses @ rows.weights)
 
 
-def _fit_all(recipes: Sequence[Any], rows: Rows) -> list[Any]:
-    """Fit recipes in turn; those that can begin where the one before ended do so."""
+def fit_all(recipes: Sequence[Any], rows: Rows) -> list[Any]:
+    """Fit recipes in turn; those that can begin where the one before ended do so.
+
+    Examples
+    --------
+    >>> fit_all([NoCalibration()], Rows(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 1])))
+    [IdentityMap()]
+    """
     maps: list[Any] = []
     for i, recipe in enumerate(recipes):
         if hasattr(recipe, "fit_near"):

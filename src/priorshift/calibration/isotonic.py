@@ -77,6 +77,19 @@ class IsotonicMap:
             first = last
         return np.asarray(scores / row_sums(scores)[:, None])
 
+    def widened(self, rows: Rows) -> IsotonicMap:
+        """With f0's own probability for classes that ``rows`` lack."""
+        parts = zip(*(np.split(a, self.ends[:-1]) for a in (self.knots, self.values)), strict=True)
+        line = np.array([0.0, 1.0])
+        wide = [next(parts) if seen else (line, line) for seen in rows.seen]
+        return IsotonicMap(
+            knots=np.concatenate([knots for knots, _ in wide]),
+            values=np.concatenate([values for _, values in wide]),
+            ends=np.cumsum([len(knots) for knots, _ in wide]),
+            prior=rows.shares,
+            mixed=self.mixed,
+        )
+
 
 @dataclass(frozen=True)
 class IsotonicScaling(Recipe[IsotonicMap]):

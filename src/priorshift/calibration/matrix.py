@@ -2,7 +2,7 @@ r"""Matrix scaling of log-probabilities: how each class's score should depend on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,8 +11,15 @@ from priorshift._numerics import log_floored, row_products, row_softmax
 from priorshift._validation import check_integer, check_number
 from priorshift.calibration.base import Recipe, Rows, freeze
 from priorshift.calibration.folds import best_of
-from priorshift.calibration.scaling import RIDGE_ROWS, fit_scaled, minimise, softmax_rows
-from priorshift.typing import FloatArray
+from priorshift.calibration.scaling import (
+    RIDGE_ROWS,
+    Pull,
+    fit_scaled,
+    minimise,
+    softmax_rows,
+    wide_bias,
+)
+from priorshift.typing import AnyArray, FloatArray
 
 # From almost bias-corrected temperature scaling to almost free.
 STRENGTHS = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0001)
@@ -52,6 +59,19 @@ class MatrixMap:
         scores = row_products(log_floored(proba, self.floor), self.weights)
         return row_softmax(scores + self.bias)
 
+    def narrowed(self, seen: AnyArray) -> MatrixMap:
+        """The map of some of the classes alone."""
+        inner = self.weights[np.ix_(seen, seen)]
+        return MatrixMap(self.name, inner, self.bias[seen], self.floor)
+
+    def widened(self, rows: Rows) -> MatrixMap:
+        """With the mean scale and the mean bias for classes that ``rows`` lack."""
+        wide = np.diag(np.full(rows.n_classes, np.trace(self.weights) / self.n_classes))
+        wide[np.ix_(rows.seen, rows.seen)] = self.weights
+        apart = self.weights - np.trace(self.weights) / self.n_classes * np.eye(self.n_classes)
+        bias = wide_bias(self.bias, apart @ rows.centre[rows.seen], rows)
+        return MatrixMap(self.name, wide, bias, self.floor)
+
 
 class MatrixObjective:
     r"""Weighted log-loss of a matrix map with its penalty, as a function of (W, b).
@@ -68,14 +88,15 @@ class MatrixObjective:
     0.49
     """
 
-    def __init__(self, rows: Rows, strength: float) -> None:
+    def __init__(self, rows: Rows, strength: float, shrink: float = 0.0) -> None:
         self.rows = rows
-        self.centre = rows.weights @ rows.logs
+        self.centre = rows.centre
         centred = rows.logs - self.centre
         # Rows along the last axis: sums over classes then run through memory in order.
         self.inputs = np.vstack([centred.T, np.ones(len(centred))])
         self.strength = strength * float((rows.weights @ centred**2).mean())
         self.ridge = RIDGE_ROWS / len(rows.labels)
+        self.pull = Pull(shrink / len(rows.labels), self.centre)
 
     def pack(self, weights: FloatArray, bias: FloatArray) -> FloatArray:
         """The unknowns of a map: W, with the bias on centred logarithms as its last column."""
@@ -96,13 +117,16 @@ class MatrixObjective:
         K = self.rows.n_classes
         residual, losses = self._proba(theta)
         W = theta.reshape(K, -1)[:, :-1]
-        away = W - np.trace(W) / K * np.eye(K)
-        pull = W - np.eye(K)
-        penalty = 0.5 * (self.strength * (away**2).sum() + self.ridge * (pull**2).sum())
+        mean = float(np.trace(W)) / K - 1.0
+        away = W - (1.0 + mean) * np.eye(K)
+        ridge = W - np.eye(K)
+        pulled, by_mean, by_bias = self.pull(mean, theta.reshape(K, -1)[:, -1])
+        penalty = 0.5 * (self.strength * (away**2).sum() + self.ridge * (ridge**2).sum()) + pulled
         residual[self.rows.labels, np.arange(len(losses))] -= 1.0
         residual *= self.rows.weights
         gradient = residual @ self.inputs.T
-        gradient[:, :-1] += self.strength * away + self.ridge * pull
+        gradient[:, :-1] += self.strength * away + self.ridge * ridge + by_mean / K * np.eye(K)
+        gradient[:, -1] += by_bias
         return float(self.rows.weights @ losses + penalty), gradient.ravel()
 
     def hessian(self, theta: FloatArray) -> FloatArray:
@@ -122,7 +146,12 @@ class MatrixObjective:
         row, column = np.divmod(np.arange(K * K), K)
         H[row, column, row, column] += self.strength + self.ridge
         trace = np.arange(K)
-        H[trace[:, None], trace[:, None], trace, trace] -= self.strength / K
+        H[trace[:, None], trace[:, None], trace, trace] += (
+            self.pull.curvature / K - self.strength
+        ) / K
+        H[trace, trace, :, -1] -= self.pull.across / K
+        H[:, -1, trace, trace] -= self.pull.across[:, None] / K
+        H[:, -1, :, -1] += self.pull.weight * (np.eye(K) - 1.0 / K)
         return H.reshape(K * d, K * d)
 
 
@@ -143,6 +172,8 @@ class MatrixScaling(Recipe[MatrixMap]):
         Of the penalty. By default the best of ``STRENGTHS`` by cross-validated log-loss.
     folds, seed : int
         Of that cross-validation.
+    shrink : float
+        As in ``BiasTemperature``.
 
     Examples
     --------
@@ -157,22 +188,23 @@ class MatrixScaling(Recipe[MatrixMap]):
     strength: float | None = None
     folds: int = 5
     seed: int = 0
+    shrink: float = 0.0
     name: ClassVar[str] = "matrix"
 
     def __post_init__(self) -> None:
         if self.strength is not None:
             check_number("strength", self.strength, 0, float("inf"), "[")
+        check_number("shrink", self.shrink, 0, float("inf"), "[")
         check_integer(self.folds, "folds", least=2)
         check_integer(self.seed, "seed", least=0)
 
     def candidates(self) -> list[MatrixScaling]:
         """The recipe with each strength that it may take."""
         strengths = STRENGTHS if self.strength is None else (self.strength,)
-        return [MatrixScaling(strength, self.folds, self.seed) for strength in strengths]
+        return [replace(self, strength=strength) for strength in strengths]
 
     def settle(self, rows: Rows) -> MatrixScaling:
         """Choose the strength."""
-        self.check(rows)
         if self.strength is not None:
             return self
         chosen: MatrixScaling = best_of(self.candidates(), rows, folds=self.folds, seed=self.seed)
@@ -183,14 +215,19 @@ class MatrixScaling(Recipe[MatrixMap]):
 
     def fit_near(self, near: MatrixMap | None, rows: Rows) -> MatrixMap:
         """Fit to a few digits, from the map of a neighbouring strength: enough to compare them."""
-        return self._fit_from(near, rows, _ROUGH)
+        if rows.seen.all():
+            return self._fit_from(near, rows, _ROUGH)
+        inner = None if near is None else near.narrowed(rows.seen)
+        return self._fit_from(inner, rows.of_seen_classes(), _ROUGH).widened(rows)
 
     def _fit_from(self, near: MatrixMap | None, rows: Rows, tolerance: float) -> MatrixMap:
         assert self.strength is not None
-        objective = MatrixObjective(rows, self.strength)
+        objective = MatrixObjective(rows, self.strength, self.shrink)
         if near is None:
             # What the strongest penalty would give is a better start than the identity.
-            simple = fit_scaled(rows, self.name, tied=True, biased=True, tolerance=_ROUGH)
+            simple = fit_scaled(
+                rows, self.name, tied=True, biased=True, shrink=self.shrink, tolerance=_ROUGH
+            )
             start = objective.pack(np.diag(simple.scale), simple.bias)
         else:
             start = objective.pack(near.weights, near.bias)

@@ -63,6 +63,14 @@ class ScaledMap:
         """Return calibrated probabilities."""
         return row_softmax(log_floored(proba, self.floor) * self.scale + self.bias)
 
+    def widened(self, rows: Rows) -> ScaledMap:
+        """With the mean scale and the mean bias for classes that ``rows`` lack."""
+        scale = np.full(rows.n_classes, self.scale.mean())
+        scale[rows.seen] = self.scale
+        apart = self.scale - self.scale.mean()
+        bias = wide_bias(self.bias, apart * rows.centre[rows.seen], rows)
+        return ScaledMap(self.name, scale, bias, self.floor)
+
 
 @dataclass(frozen=True)
 class Temperature(Recipe[ScaledMap]):
@@ -93,6 +101,12 @@ class BiasTemperature(Recipe[ScaledMap]):
     At the optimum the mean calibrated probability of each class is its share of the held-out set:
     the gradient in the bias is the difference of the two.
 
+    Parameters
+    ----------
+    shrink : float
+        Rows whose weight pulls the scale to 1 and each bias to 0, by default none: a class with n_k
+        rows moves its bias by about ``n_k / (n_k + shrink)`` of what they ask for.
+
     Examples
     --------
     >>> import numpy as np
@@ -101,10 +115,14 @@ class BiasTemperature(Recipe[ScaledMap]):
     [0.5, 0.5]
     """
 
+    shrink: float = 0.0
     name: ClassVar[str] = "bias-temperature"
 
+    def __post_init__(self) -> None:
+        check_number("shrink", self.shrink, 0, float("inf"), "[")
+
     def _fit(self, rows: Rows) -> ScaledMap:
-        return fit_scaled(rows, self.name, tied=True, biased=True)
+        return fit_scaled(rows, self.name, tied=True, biased=True, shrink=self.shrink)
 
 
 @dataclass(frozen=True)
@@ -112,6 +130,11 @@ class VectorScaling(Recipe[ScaledMap]):
     r"""Softmax of ``s_k log(f0)_k + b_k`` (Guo et al., 2017), all scales positive.
 
     The mean calibrated probability of each class is its share of the held-out set.
+
+    Parameters
+    ----------
+    shrink : float
+        As in ``BiasTemperature``; it also pulls the scales to each other.
 
     Examples
     --------
@@ -123,16 +146,50 @@ class VectorScaling(Recipe[ScaledMap]):
     3
     """
 
+    shrink: float = 0.0
     name: ClassVar[str] = "vector"
 
+    def __post_init__(self) -> None:
+        check_number("shrink", self.shrink, 0, float("inf"), "[")
+
     def _fit(self, rows: Rows) -> ScaledMap:
-        return fit_scaled(rows, self.name, tied=False, biased=True)
+        return fit_scaled(rows, self.name, tied=False, biased=True, shrink=self.shrink)
+
+
+class Pull:
+    r"""A Gaussian prior of mean scale and biases around doing nothing, as a penalty.
+
+    With the mean scale 1 + m and the biases b', on centred logarithms of centre c, it is
+    :math:`\frac\kappa2 (m^2 + \|b\|^2)`, b being :math:`b' - (1 + m) c` less its mean, which
+    softmax does not see.
+
+    Examples
+    --------
+    >>> pull = Pull(2.0, np.array([-1.0, -3.0]))
+    >>> value, by_mean, by_bias = pull(0.5, np.array([-1.5, -4.5]))     # a temperature, no bias
+    >>> value, by_mean, by_bias.tolist()
+    (0.25, 1.0, [0.0, 0.0])
+    """
+
+    def __init__(self, weight: float, centre: FloatArray) -> None:
+        self.weight, self.centre = weight, centre
+        self.across = weight * (centre - centre.mean())
+        self.curvature = weight + float(self.across @ centre)
+
+    def __call__(self, mean: float, bias: FloatArray) -> tuple[float, float, FloatArray]:
+        """The penalty and its derivatives in m and in the biases."""
+        away = bias - (1.0 + mean) * self.centre
+        away -= away.mean()
+        value = 0.5 * self.weight * (mean * mean + float(away @ away))
+        by_mean = self.weight * mean - float(self.across @ away)
+        return value, by_mean, self.weight * away
 
 
 class ScaledObjective:
     """Weighted log-loss of a scaled map, as a function of its free unknowns.
 
     The unknowns are the scale, or K scales, and with ``biased`` K biases on the centred logarithms.
+    ``shrink`` is that of the recipes.
 
     Examples
     --------
@@ -143,13 +200,15 @@ class ScaledObjective:
     (0.49, (1,))
     """
 
-    def __init__(self, rows: Rows, *, tied: bool, biased: bool) -> None:
+    def __init__(self, rows: Rows, *, tied: bool, biased: bool, shrink: float = 0.0) -> None:
         self.rows, self.tied, self.biased = rows, tied, biased
         # Centred, scale and bias hardly depend on each other; without a bias there is no centre.
-        self.centre = rows.weights @ rows.logs if biased else np.zeros(rows.n_classes)
+        self.centre = rows.centre if biased else np.zeros(rows.n_classes)
         # Rows along the last axis: sums over classes then run through memory in order.
         self.logs = np.ascontiguousarray((rows.logs - self.centre).T)
         self.ridge = RIDGE_ROWS / len(rows.labels)
+        self.pull = Pull(shrink / len(rows.labels), self.centre)
+        self.together = self.pull.weight * float((self.logs**2 @ rows.weights).mean())
 
     @property
     def n_scales(self) -> int:
@@ -184,18 +243,24 @@ class ScaledObjective:
         return softmax_rows(scores, self.rows.labels)
 
     def value_and_gradient(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        """Log-loss with the ridge, and its gradient."""
+        """Log-loss with its penalties, and its gradient."""
         residual, losses = self._proba(theta)
         away = theta[: self.n_scales] - 1.0
-        value = float(self.rows.weights @ losses + 0.5 * self.ridge * away @ away)
+        mean = float(away.mean())
+        apart = away - mean
+        bias = theta[self.n_scales :] if self.biased else np.zeros(self.rows.n_classes)
+        pulled, by_mean, by_bias = self.pull(mean, bias)
+        value = float(
+            self.rows.weights @ losses
+            + 0.5 * (self.ridge * away @ away + self.together * apart @ apart)
+            + pulled
+        )
         residual[self.rows.labels, np.arange(len(losses))] -= 1.0
         residual *= self.rows.weights
         slopes = np.einsum("kn,kn->k", residual, self.logs)
         scales = slopes.sum(keepdims=True) if self.tied else slopes
-        parts = [scales + self.ridge * away]
-        if self.biased:
-            parts.append(residual.sum(axis=1))
-        return value, np.concatenate(parts)
+        scales += self.ridge * away + self.together * apart + by_mean / self.n_scales
+        return value, np.append(scales, residual.sum(axis=1) + by_bias if self.biased else [])
 
     def hessian(self, theta: FloatArray) -> FloatArray:
         """Second derivatives: mean over rows of the covariance of (x_k e_k, e_k) under softmax."""
@@ -210,10 +275,14 @@ class ScaledObjective:
         squares = (moved * self.logs) @ weights
         s, K = self.n_scales, self.rows.n_classes
         first = np.arange(s)
-        H[first, first] += (squares.sum() if self.tied else squares) + self.ridge
+        H[first, first] += (squares.sum() if self.tied else squares) + self.ridge + self.together
+        H[:s, :s] += self.pull.curvature / s**2 - self.together / s
         if self.biased:
             last = s + np.arange(K)
-            H[last, last] += proba @ weights
+            H[last, last] += proba @ weights + self.pull.weight
+            H[s:, s:] -= self.pull.weight / K
+            H[:s, s:] -= self.pull.across / s
+            H[s:, :s] -= self.pull.across[:, None] / s
             across = np.zeros(K, dtype=np.intp) if self.tied else np.arange(K)
             weighted = moved @ weights
             H[across, last] += weighted
@@ -239,7 +308,13 @@ def softmax_rows(scores: FloatArray, labels: IntArray) -> tuple[FloatArray, Floa
 
 
 def fit_scaled(
-    rows: Rows, name: str, *, tied: bool, biased: bool, tolerance: float = _TOLERANCE
+    rows: Rows,
+    name: str,
+    *,
+    tied: bool,
+    biased: bool,
+    shrink: float = 0.0,
+    tolerance: float = _TOLERANCE,
 ) -> ScaledMap:
     """Fit the map of least log-loss.
 
@@ -250,10 +325,28 @@ def fit_scaled(
     ...            biased=False).scale.round(2).tolist()
     [0.47, 0.47]
     """
-    objective = ScaledObjective(rows, tied=tied, biased=biased)
+    objective = ScaledObjective(rows, tied=tied, biased=biased, shrink=shrink)
     theta = minimise(objective, objective.start(), objective.lower(), tolerance)
     scale, bias = objective.parameters(theta)
     return ScaledMap(name, scale, bias, rows.floor)
+
+
+def wide_bias(bias: FloatArray, moved: FloatArray, rows: Rows) -> FloatArray:
+    """Biases of all classes: those of the classes that ``rows`` have, and their mean for the rest.
+
+    ``moved`` is what the map adds to their scores on average beside bias and common scale. The mean
+    is weighted by the classes' shares: a class without rows keeps its place among the others.
+
+    Examples
+    --------
+    >>> rows = Rows(np.array([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2]]), np.array([0, 1]))
+    >>> wide_bias(np.array([1.0, -1.0]), np.zeros(2), rows).tolist()
+    [1.0, -1.0, 0.0]
+    """
+    shares = rows.shares[rows.seen]
+    wide = np.full(rows.n_classes, float((bias + moved) @ shares / shares.sum()))
+    wide[rows.seen] = bias
+    return np.asarray(wide - wide.mean())
 
 
 class Objective(Protocol):
