@@ -6,7 +6,7 @@ from typing import Any
 
 from priorshift.calibration import CALIBRATIONS, MAPS
 from priorshift.errors import FileFormatError
-from priorshift.learners import LEARNERS
+from priorshift.learners import LEARNERS, Careful
 from priorshift.learners.linear.hints import HINTS, Hint
 from priorshift.learners.trackers.correction import Correction
 from priorshift.monitoring.guard import Guard
@@ -18,6 +18,7 @@ from priorshift.source.model import LinearModel, ProbabilityModel, log_probabili
 # A class goes into a file and comes out of it by this list only.
 OWN: dict[str, Any] = {
     **{f"learner/{name}": kind for name, kind in LEARNERS.items()},
+    "learner/careful": Careful,
     **{f"hint/{name}": kind for name, kind in HINTS.items()},
     "hint/custom": Hint,
     **{f"calibration/{name}": kind for name, kind in CALIBRATIONS.items()},
@@ -35,11 +36,13 @@ OWN: dict[str, Any] = {
 DERIVED: dict[str, Any] = {"correction": Correction, "regions": Regions}
 OWN |= {f"derived/{name}": kind for name, kind in DERIVED.items()}
 OWN |= {"derived/views": Views, "derived/shape": Shape}
+# What learners are set with: everything else has its own place in a file.
+SETTINGS = ("calibration/", "hint/", "prior/", "sketch/", "solver/")
 OWN_NAMES = {kind: name for name, kind in OWN.items()}
 FUNCTIONS = {"log_probabilities": log_probabilities}
 
 
-def known(table: dict[str, Any], name: str) -> Any:
+def known(table: dict[str, Any], name: Any) -> Any:
     """Return what a file may call ``name``.
 
     Examples
@@ -52,7 +55,7 @@ def known(table: dict[str, Any], name: str) -> Any:
     priorshift.errors.FileFormatError: names 'os.system', which this version of priorshift does \
 not have: update priorshift
     """
-    if name not in table:
+    if not isinstance(name, str) or name not in table:
         raise FileFormatError(
             f"names {name!r}, which this version of priorshift does not have: update priorshift"
         )
@@ -68,7 +71,7 @@ def full_name(value: Any) -> str:
     ('priorshift.source.model:log_probabilities', 'priorshift.monitoring.guard:Guard')
     """
     named = value if hasattr(value, "__qualname__") else type(value)
-    return f"{named.__module__}:{named.__qualname__}"
+    return f"{getattr(named, '__module__', None) or 'builtins'}:{named.__qualname__}"
 
 
 def short_name(name: str) -> str:

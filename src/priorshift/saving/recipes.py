@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from priorshift.errors import FileFormatError, InputError
-from priorshift.learners import Learner
+from priorshift.learners import Careful, Learner
 from priorshift.saving.names import OWN_NAMES, check_type, full_name, reference, short_name
 from priorshift.saving.values import Parts
 
@@ -27,6 +27,12 @@ def decode_learner(encoded: Any, parts: Parts, given: Any) -> Learner:
 pass a learner with the same settings
     """
     if given is not None:
+        careful = isinstance(encoded, dict) and encoded.get("object") == "learner/careful"
+        if careful and not isinstance(given, Careful):
+            # The user's own learner, which fit has made careful.
+            fields = encoded["fields"]
+            _check_learner(fields["learner"], parts, given)
+            return Careful(given, parts.decode(fields["caution"], ()))
         _check_learner(encoded, parts, given)
         return given  # type: ignore[no-any-return]
     missing = _first_reference(encoded)
@@ -37,7 +43,7 @@ pass a learner with the same settings
         )
     if not str(encoded["object"]).startswith("learner/"):
         raise FileFormatError(f"holds {encoded['object']} in the place of the learner")
-    return parts.decode(encoded)  # type: ignore[no-any-return]
+    return parts.decode(encoded, ("learner/",))  # type: ignore[no-any-return]
 
 
 def _first_reference(encoded: Any) -> str | None:
@@ -80,6 +86,35 @@ def _difference(given: Any, saved: Any, where: str) -> str | None:
     return None if type(given) is type(saved) and given == saved else where
 
 
+# Whole numbers that size nothing, or only by their logarithm.
+_SIZE_NOTHING = {"seed", "horizon", "max_iter", "max_steps", "iterations", "rows", "folds"}
+_SMALL = 1000
+
+
+def check_sizes(encoded: Any, stream: int) -> None:
+    """Refuse settings that ask for a far larger state than the ``stream`` bytes of a file hold.
+
+    The state of a window, or of a number of slots, is as large as that number: it is made before
+    the file's own state is read.
+
+    Examples
+    --------
+    >>> check_sizes({"object": "learner/ftfwh", "fields": {"window": 10**9}}, stream=5000)
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.FileFormatError: window=1000000000 does not fit its state of 5000 bytes
+    """
+    if isinstance(encoded, dict):
+        for name, value in encoded.items():
+            most = 10**18 if name in _SIZE_NOTHING else max(stream, _SMALL)
+            if type(value) is int and abs(value) > most:
+                raise FileFormatError(f"{name}={value} does not fit its state of {stream} bytes")
+            check_sizes(value, stream)
+    elif isinstance(encoded, list):
+        for value in encoded:
+            check_sizes(value, stream)
+
+
 def encode_setting(value: Any, refuse: bool = True) -> Any:
     """Return a setting of the classifier for JSON: a name, an object of priorshift's own, or None.
 
@@ -91,7 +126,7 @@ def encode_setting(value: Any, refuse: bool = True) -> Any:
     >>> encode_setting("auto"), encode_setting(None)
     ('auto', None)
     >>> decode_setting(encode_setting(MatrixScaling(strength=0.01)), "calibration")
-    MatrixScaling(strength=0.01, folds=5, seed=0)
+    MatrixScaling(strength=0.01, folds=5, seed=0, shrink=0.0)
     """
     if value is None or isinstance(value, str):
         return value
@@ -116,4 +151,4 @@ def decode_setting(encoded: Any, kind: str) -> Any:
         return encoded
     if not isinstance(encoded, dict) or not str(encoded.get("object")).startswith(f"{kind}/"):
         raise FileFormatError(f"holds something else in the place of the {kind}")
-    return Parts().decode(encoded)
+    return Parts().decode(encoded, (f"{kind}/",))

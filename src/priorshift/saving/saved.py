@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,15 +17,15 @@ import sklearn
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning
 from priorshift.monitoring.guard import Guard
 from priorshift.saving.archive import SAVE_AGAIN, read, write
-from priorshift.saving.estimators import import_skops
-from priorshift.saving.names import reference
-from priorshift.saving.recipes import decode_learner
+from priorshift.saving.names import OWN_NAMES, reference
+from priorshift.saving.recipes import check_sizes, decode_learner
 from priorshift.saving.sources import check_source, decode_source, encode_source
 from priorshift.saving.stream_bytes import stream_from_bytes, stream_to_bytes
 from priorshift.saving.values import Parts
 from priorshift.stream import Deployment, Stream
 
-_STREAM = "stream.bin"
+STREAM = "stream"
+_ROUNDING = 1e-6
 
 
 class Saved(NamedTuple):
@@ -53,8 +54,9 @@ class Saved(NamedTuple):
 def save_parts(path: str | os.PathLike[str], saved: Saved) -> None:
     """Write ``saved`` to one file; an old file stays as it is until the new one is whole.
 
-    A model, a features callable, a learner or a hint that is neither priorshift's nor one that
-    skops can keep is only referred to by its name. Keep the object, and give it to ``load_parts``.
+    A model, a features callable, a learner or a hint that is neither priorshift's nor in the closed
+    list of scikit-learn's is only referred to by its name. Keep the object, and give it to
+    ``load_parts``.
 
     Examples
     --------
@@ -83,17 +85,28 @@ def save_parts(path: str | os.PathLike[str], saved: Saved) -> None:
         "guard": parts.encode(deployment.guard, "guard"),
         "on_alarm": deployment.on_alarm,
         "label_memory": deployment.label_memory,
+        "history": deployment.history,
         "extra": saved.extra,
     }
-    write(path, manifest, {_STREAM: data, **parts.members()})
+    stream = np.frombuffer(data, dtype=np.uint8)
+    write(path, manifest, {STREAM: stream, **parts.arrays})
     for role in ("estimator", "features"):
-        missing = reference(manifest["source"][role])
-        if missing is not None:
-            message = (
-                f"{os.fspath(path)} only refers to {role} ({missing}) and does not "
-                f"hold it: keep that object, and load with {role}="
-            )
-            warnings.warn(message, PriorshiftWarning, stacklevel=3)
+        _tell(os.fsdecode(path), role, manifest["source"])
+
+
+def _tell(path: str, role: str, encoded: dict[str, Any]) -> None:
+    """Say what the file only refers to, and what `load` cannot check."""
+    missing = reference(encoded[role])
+    if missing is None:
+        return
+    why, unchecked = encoded[role]["reason"], encoded["sample"].get("reason")
+    message = (
+        f"{path} only refers to {role} ({missing}{': ' if why else ''}{why}) and does not hold it: "
+        f"keep that object, and load with {role}="
+    )
+    if unchecked is not None:
+        message += f" (load will check its type, not its answers: {unchecked})"
+    warnings.warn(message, PriorshiftWarning, stacklevel=4)
 
 
 def load_parts(
@@ -120,41 +133,101 @@ def load_parts(
     ...
     priorshift.errors.FileFormatError: no-such-file.priorshift: no such file
     """
-    name = os.fspath(path)
-    with _refusing(name):
-        manifest, members = read(Path(path))
-        parts = Parts.of(members)
-    if any(
-        f"{role}.skops" in parts.files and given is None
-        for role, given in (("estimator", estimator), ("features", features))
-    ):
-        import_skops()  # that it is not installed is not the file's fault
-    with _refusing(name):
-        data = parts.files.pop(_STREAM)
-        source = decode_source(manifest["source"], parts, estimator, features)
-        deployment = Deployment(
-            source,
-            decode_learner(manifest["learner"], parts, learner),
-            _decode_guard(manifest["guard"], parts),
-            manifest["on_alarm"],
-            manifest["label_memory"],
-        )
+    name = os.fsdecode(path)
+    with refusing(name):
+        manifest, blocks = read(Path(name))
+        data = _stream_bytes(blocks.pop(STREAM, None))
+        check_sizes([manifest["learner"], manifest["guard"]], len(data))
+        deployment = decode_deployment(manifest, Parts(blocks), estimator, features, learner)
     if learner is not None:
-        learner.start(source)  # an error in the user's own code is not the file's
-    with _refusing(name):
-        return Saved(deployment, stream_from_bytes(deployment, data), dict(manifest["extra"]))
+        learner.start(deployment.source)  # an error in the user's own code is not the file's
+    with refusing(name):
+        extra = manifest["extra"]
+        if not isinstance(extra, dict):
+            raise FileFormatError("holds something else in the place of extra")
+        stream = stream_from_bytes(deployment, data)
+        _check_prior(deployment, stream)
+        return Saved(deployment, stream, extra)
+
+
+def _check_prior(deployment: Deployment, stream: Stream) -> None:
+    """Refuse a state that fits by its sizes, and means nothing."""
+    if type(deployment.learner) not in OWN_NAMES:
+        return
+    with np.errstate(all="ignore"):
+        prior = np.asarray(deployment.prior(stream))
+    fits = prior.shape == (deployment.source.n_classes,) and np.isfinite(prior).all()
+    if not fits or prior.min() < -_ROUNDING or abs(prior.sum() - 1.0) > _ROUNDING:
+        raise FileFormatError("its state gives no class prior")
+
+
+def decode_deployment(
+    manifest: dict[str, Any], parts: Parts, estimator: Any, features: Any, learner: Any
+) -> Deployment:
+    """Return source, learner and guard of a manifest."""
+    encoded = manifest["source"]
+    held = [
+        role
+        for role, given in (("estimator", estimator), ("features", features))
+        if given is None and "holds" in (encoded[role] or {})
+    ]
+    other = _other_version(manifest["made_with"], held)
+    return Deployment(
+        decode_source(encoded, parts, estimator, features, other),
+        decode_learner(manifest["learner"], parts, learner),
+        _decode_guard(manifest["guard"], parts),
+        manifest["on_alarm"],
+        manifest["label_memory"],
+        manifest.get("history", 0),  # files of before there was one
+    )
+
+
+def _other_version(made_with: Any, held: list[str]) -> str | None:
+    """The version of scikit-learn that the file's models are of, where it is not this one.
+
+    A newer one may have attributes that mean nothing here, and is refused. An older one is let
+    through, to be asked for its answers.
+    """
+    found = re.fullmatch(r"([0-9]{1,3})\.([0-9]{1,3})([.a-z].*)?", str(made_with["sklearn"]))
+    if found is None:
+        raise FileFormatError(f"was made with scikit-learn {made_with['sklearn']!r}")
+    theirs = (int(found.group(1)), int(found.group(2)))
+    ours = tuple(map(int, sklearn.__version__.split(".")[:2]))
+    if held and theirs > ours:
+        raise FileFormatError(
+            f"its {held[0]} was saved with scikit-learn {found.group(0)}, this is "
+            f"{sklearn.__version__}: update scikit-learn, or pass the object, "
+            f"load(path, {held[0]}=...)"
+        )
+    return None if theirs == ours else found.group(0)
+
+
+def _stream_bytes(block: Any) -> bytes:
+    if block is None or block.dtype != np.uint8 or block.ndim != 1:
+        raise FileFormatError(f"holds no stream: {SAVE_AGAIN}")
+    return bytes(block.tobytes())
 
 
 def _decode_guard(encoded: Any, parts: Parts) -> Guard | None:
-    guard = parts.decode(encoded)
-    if guard is not None and not isinstance(guard, Guard):
+    if encoded is not None and encoded.get("object") != "guard/guard":
         raise FileFormatError("holds something else in the place of the guard")
+    guard: Guard | None = parts.decode(encoded, ("guard/",))
     return guard
 
 
 @contextmanager
-def _refusing(path: str) -> Iterator[None]:
-    """Turn whatever a damaged or foreign file provokes into one line that names the file."""
+def refusing(path: str) -> Iterator[None]:
+    """Turn whatever a damaged or foreign file provokes into one line that names the file.
+
+    Examples
+    --------
+    >>> with refusing("file.priorshift"):
+    ...     {}["stream"]
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.FileFormatError: file.priorshift: damaged, or not a priorshift file \
+(KeyError: 'stream'): use another copy of it, or save it again
+    """
     try:
         yield
     except FileFormatError as error:
@@ -162,7 +235,7 @@ def _refusing(path: str) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or _one_line(error)
         raise FileFormatError(f"{path}: cannot be read ({reason}): check its rights") from error
-    except Exception as error:  # zip, JSON, NumPy and settings each fail in many ways
+    except Exception as error:  # JSON, NumPy and settings each fail in many ways
         reason = f"{type(error).__name__}: {_one_line(error)}"
         message = f"{path}: damaged, or not a priorshift file ({reason}): {SAVE_AGAIN}"
         raise FileFormatError(message) from error
@@ -188,6 +261,7 @@ def _rehearsed(saved: Saved) -> bytes:
         check_source(saved.deployment.source)
         data = stream_to_bytes(saved.deployment, saved.stream)
         stream_from_bytes(saved.deployment, data)
+        _check_prior(saved.deployment, saved.stream)
     except (FileFormatError, InputError) as error:
         raise InputError(f"this cannot be saved: {error}") from None
     return data

@@ -23,13 +23,15 @@ import numpy as np
 
 from priorshift.errors import FileFormatError, InputError
 from priorshift.learners.trackers.late import Remembered, check_key
-from priorshift.saving.names import short_name
+from priorshift.saving.names import OWN_NAMES, short_name
 from priorshift.saving.sources import encode_measured, kind
 from priorshift.saving.values import Parts
 from priorshift.stream import Deployment, Stream
 from priorshift.typing import AnyArray
 
-_MAGIC, VERSION = b"pstr", 1
+_MAGIC, VERSION = b"pstr", 2
+# A stream without history is laid out as in the first version.
+_READ = (1, VERSION)
 _HEAD = struct.Struct("<4sI16sII")
 _SUM = 16
 _AGAIN = "use another copy of it"
@@ -65,7 +67,7 @@ another copy of it
             numbers.extend(leaf.plain)
             data.append(_padded(value.tobytes()))
         else:
-            leaf.write(value, numbers, data, form.grows)
+            leaf.write(value, numbers, data)
     for record in stream.memory:
         key = json.dumps(record.key).encode()
         numbers.extend([len(key), record.round])
@@ -88,7 +90,7 @@ def stream_from_bytes(deployment: Deployment, data: bytes) -> Stream:
     magic, version, digest, count, records = _HEAD.unpack_from(body)
     if magic != _MAGIC:
         raise FileFormatError("these bytes are no stream of priorshift's: give one that it wrote")
-    if version != VERSION:
+    if version not in _READ:
         raise FileFormatError(
             f"these bytes have format {version}, this priorshift reads {VERSION}: use the version "
             "of priorshift that wrote them"
@@ -100,13 +102,32 @@ def stream_from_bytes(deployment: Deployment, data: bytes) -> Stream:
         )
     try:
         reader = _Reader(body, count)
-        values = iter([leaf.read(reader, form.grows) for leaf in form.leaves])
-        state, guard = _shaped(form.template, values)
+        values = [leaf.read(reader) for leaf in form.leaves]
+        form.check(values)
+        state, guard, shift, history = shaped_like(form.template, iter(values))
+        if history is not None:
+            history.check(deployment.history)
         memory = tuple(reader.record(form.n_classes) for _ in range(records))
         reader.finish()
-    except (ValueError, TypeError, IndexError, struct.error, OverflowError) as error:
+    except (ValueError, TypeError, IndexError, struct.error, ArithmeticError) as error:
         raise FileFormatError(f"these bytes of a stream do not fit together: {error}") from error
-    return Stream(state, guard, memory)
+    return Stream(state, guard, memory, shift, history)
+
+
+def deployment_digest(deployment: Deployment) -> bytes:
+    """16 bytes that tell deployments apart whose streams mean different things.
+
+    Examples
+    --------
+    >>> from priorshift.learners import FTH, FTFWH
+    >>> from priorshift.source import build_source
+    >>> from priorshift.source.model import ProbabilityModel
+    >>> source = build_source(ProbabilityModel(classes=[0, 1]), np.eye(2), [0, 1])
+    >>> one, two = (deployment_digest(Deployment(source, learner)) for learner in (FTH(), FTFWH()))
+    >>> len(one), one == two
+    (16, False)
+    """
+    return _form(deployment).digest
 
 
 class _Leaf(NamedTuple):
@@ -119,13 +140,14 @@ class _Leaf(NamedTuple):
     shape: tuple[int, ...] = ()
     width: int = 0
     plain: tuple[int, ...] = ()
+    grows: bool = False
 
     @classmethod
-    def of(cls, where: str, fresh: Any) -> _Leaf:
+    def of(cls, where: str, fresh: Any, grows: bool = False) -> _Leaf:
         if isinstance(fresh, np.ndarray | np.generic):
             width = fresh.nbytes + -fresh.nbytes % 8
             plain = (-1, *fresh.shape)
-            return cls(where, _ARRAY, type(fresh), fresh.dtype, fresh.shape, width, plain)
+            return cls(where, _ARRAY, type(fresh), fresh.dtype, fresh.shape, width, plain, grows)
         if isinstance(fresh, int):
             return cls(where, _WHOLE, type(fresh))
         if isinstance(fresh, float):
@@ -141,11 +163,11 @@ class _Leaf(NamedTuple):
             and value.flags.c_contiguous
         )
 
-    def write(self, value: Any, numbers: list[int], data: list[bytes], grows: bool) -> None:
+    def write(self, value: Any, numbers: list[int], data: list[bytes]) -> None:
         if self.code == _ARRAY:
             if type(value) is not self.kind or value.dtype != self.dtype:
                 self.refuse(value)
-            if value.shape != self.shape and not self.may_have(value.shape, grows):
+            if value.shape != self.shape and not self.may_have(value.shape):
                 self.refuse(value)
             self.write_array(value, numbers, data)
         elif self.code == _WHOLE and isinstance(value, Integral):
@@ -166,17 +188,17 @@ class _Leaf(NamedTuple):
         numbers.extend(value.shape)
         data.append(_padded(value.tobytes()))
 
-    def read(self, reader: _Reader, grows: bool) -> Any:
+    def read(self, reader: _Reader) -> Any:
         if self.code == _ARRAY:
-            found = reader.array(self, grows)
+            found = reader.array(self)
             return found if self.kind is np.ndarray else found[()]
         if self.code == _WHOLE:
             return self.kind(reader.number())
         return reader.real()
 
-    def may_have(self, shape: tuple[int, ...], grows: bool) -> bool:
+    def may_have(self, shape: tuple[int, ...]) -> bool:
         """Whether an array may have another shape than that of a fresh state."""
-        return grows and shape[1:] == self.shape[1:] and shape[:1] >= self.shape[:1]
+        return self.grows and shape[1:] == self.shape[1:] and shape[:1] >= self.shape[:1]
 
     def refuse(self, value: Any) -> NoReturn:
         found = kind(value)
@@ -190,17 +212,32 @@ class _Leaf(NamedTuple):
         )
 
 
+# What has one entry for each step size of a pool: compiled code walks over them side by side.
+_POOL = {f"state.{name}" for name in ("W", "centre", "losses", "scores", "hint_loss", "steps")}
+_PARTS = ("state", "guard", "shift", "history")
+_RECORDS = "history.records"
 _LEAVES = "a state is made of arrays, numbers and named tuples of them"
 _TABLE, _LABELS = (_Leaf.of("memory", np.empty(s, d)) for s, d in (((0, 0), float), (0, np.intp)))
 _RECORD = (_TABLE, _TABLE, _LABELS, _LABELS, _TABLE)  # the arrays of Remembered
 
 
-def _flat(value: Any) -> list[Any]:
-    """The leaves of nested tuples."""
+def _parts(stream: Stream) -> tuple[Any, ...]:
+    """What of a stream has the form of a fresh one; batches that wait for labels have their own."""
+    return stream.state, stream.guard, stream.shift, stream.history
+
+
+def leaves_of(value: Any) -> list[Any]:
+    """The leaves of nested tuples.
+
+    Examples
+    --------
+    >>> leaves_of((1, (2.0, None), (3,)))
+    [1, 2.0, 3]
+    """
     found: list[Any] = []
     for part in value:
         if isinstance(part, tuple):
-            found += _flat(part)
+            found += leaves_of(part)
         elif part is not None:
             found.append(part)
     return found
@@ -211,14 +248,20 @@ def _names(template: Any, where: str) -> list[str]:
     if not isinstance(template, tuple):
         return [] if template is None else [where]
     fields = getattr(template, "_fields", None)
-    inner = ("state", "guard") if fields is None else [f"{where}.{name}" for name in fields]
+    inner = _PARTS if fields is None else [f"{where}.{name}" for name in fields]
     return [name for part in zip(template, inner, strict=True) for name in _names(*part)]
 
 
-def _shaped(template: Any, values: Iterator[Any]) -> Any:
-    """The leaves put together like the template."""
+def shaped_like(template: Any, values: Iterator[Any]) -> Any:
+    """The leaves put together like the template.
+
+    Examples
+    --------
+    >>> shaped_like((0, (0.0, None)), iter([5, 7.0]))
+    (5, (7.0, None))
+    """
     if isinstance(template, tuple):
-        parts = [_shaped(part, values) for part in template]
+        parts = [shaped_like(part, values) for part in template]
         return type(template)(*parts) if hasattr(template, "_fields") else tuple(parts)
     return None if template is None else next(values)
 
@@ -232,10 +275,17 @@ class _Form:
 
     def __init__(self, deployment: Deployment) -> None:
         fresh = deployment.start()
-        self.template = (fresh.state, fresh.guard)
-        names, leaves = _names(self.template, ""), _flat(self.template)
-        self.leaves = [_Leaf.of(*pair) for pair in zip(names, leaves, strict=True)]
-        self.grows = deployment.learner.grows
+        self.template = _parts(fresh)
+        names, leaves = _names(self.template, ""), leaves_of(self.template)
+        self.own = own = type(deployment.learner) in OWN_NAMES
+        self.leaves = [
+            _Leaf.of(
+                name,
+                leaf,
+                name == _RECORDS or (deployment.learner.grows and (not own or name in _POOL)),
+            )
+            for name, leaf in zip(names, leaves, strict=True)
+        ]
         self.n_classes = deployment.source.n_classes
         parts = Parts()
         settings = parts.encode([deployment.learner, deployment.guard], "settings")
@@ -251,15 +301,26 @@ class _Form:
             found.update(np.ascontiguousarray(array).tobytes())
         self.digest = found.digest()
 
+    def check(self, values: list[Any]) -> None:
+        """Refuse a pool whose arrays are not all of one length, and a count of rounds below 0."""
+        pairs = list(zip(self.leaves, values, strict=True))
+        pool = {len(value) for leaf, value in pairs if self.own and leaf.where in _POOL}
+        if len(pool) > 1:
+            raise ValueError(f"a pool has arrays of {sorted(pool)} entries")
+        for leaf, value in pairs:
+            if leaf.where.endswith(".t") and value < 0:
+                raise ValueError(f"{leaf.where} is {value}")
+
     def flat(self, stream: Stream) -> list[Any]:
         """The leaves of a stream of this form; another is refused."""
-        for own, other in zip(self.template, stream[:2], strict=True):
+        parts = _parts(stream)
+        for own, other in zip(self.template, parts, strict=True):
             if type(own) is not type(other):
                 raise InputError(
                     f"the stream has {type(other).__name__} in the place of {type(own).__name__}: "
-                    "it is of another learner, or has another guard"
+                    "it is of another learner, or has another guard or history"
                 )
-        found = _flat(stream[:2])
+        found = leaves_of(parts)
         if len(found) != len(self.leaves):
             raise InputError(f"the stream's state is not made like a fresh one: {_LEAVES}")
         return found
@@ -287,6 +348,12 @@ def _form(deployment: Deployment) -> _Form:
     return form
 
 
+def _without_nan(array: AnyArray, leaf: _Leaf) -> AnyArray:
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise ValueError(f"{leaf.where} holds NaN")
+    return array
+
+
 class _Reader:
     """Takes whole numbers and data out of the body of a stream's bytes, one after the other."""
 
@@ -303,21 +370,22 @@ class _Reader:
 
     def real(self) -> float:
         self._place += 8
-        return float(struct.unpack_from("<d", self._data, self._place - 8)[0])
+        found = float(struct.unpack_from("<d", self._data, self._place - 8)[0])
+        if found != found:
+            raise ValueError("a number is NaN")
+        return found
 
-    def array(self, leaf: _Leaf, grows: bool = False, free: bool = False) -> AnyArray:
-        """An array of the leaf's shape; ``free`` ones may have any, growing ones more rows."""
+    def array(self, leaf: _Leaf, free: bool = False) -> AnyArray:
+        """An array of the leaf's shape; ``free`` ones may have any, those of a pool more rows."""
         form = self._numbers[self._next : self._next + 1 + len(leaf.shape)]
         self._next += len(form)
         if form != leaf.plain:
-            return self._odd_array(leaf, form[0], form[1:], grows, free)
+            return self._odd_array(leaf, form[0], form[1:], free)
         found: AnyArray = np.ndarray(leaf.shape, leaf.dtype, self._data, self._place)
         self._place += leaf.width
-        return found
+        return _without_nan(found, leaf)
 
-    def _odd_array(
-        self, leaf: _Leaf, order: int, shape: tuple[int, ...], grows: bool, free: bool
-    ) -> AnyArray:
+    def _odd_array(self, leaf: _Leaf, order: int, shape: tuple[int, ...], free: bool) -> AnyArray:
         """One that has another shape than in a fresh state, or its axes in another order."""
         axes = list(range(len(shape)))
         if order >= 0:
@@ -326,20 +394,20 @@ class _Reader:
             raise ValueError(f"{leaf.where} has shape {shape} and axes {axes}")
         back = np.argsort(axes)
         turned = tuple(shape[axis] for axis in back)
-        if turned != leaf.shape and not (free or leaf.may_have(turned, grows)):
+        if turned != leaf.shape and not (free or leaf.may_have(turned)):
             raise ValueError(f"{leaf.where} has shape {turned}, a fresh one has {leaf.shape}")
         width = prod(shape) * leaf.dtype.itemsize
-        if width > len(self._data) - self._place:
+        if max(width, *shape) > len(self._data) - self._place:
             raise ValueError(f"{leaf.where} is larger than the bytes")
         found: AnyArray = np.ndarray(shape, leaf.dtype, self._data, self._place)
         self._place += width + -width % 8
-        return found if order < 0 else found.transpose(back)
+        return _without_nan(found if order < 0 else found.transpose(back), leaf)
 
     def record(self, n_classes: int) -> Remembered:
         size, round_ = self.number(), self.number()
         if not 0 < size <= len(self._data) - self._place:
             raise ValueError("the name of a batch is larger than the bytes")
-        key = check_key(json.loads(self._data[self._place : self._place + size]))
+        key = check_key(json.loads(self._data[self._place : self._place + size].decode()))
         self._place += size + -size % 8
         record = Remembered(key, round_, *(self.array(leaf, free=True) for leaf in _RECORD))
         rows = (len(record.known),)

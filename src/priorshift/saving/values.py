@@ -3,50 +3,45 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import math
 from typing import Any
 
 import numpy as np
 
 from priorshift.errors import FileFormatError, InputError
-from priorshift.saving.archive import SAVE_AGAIN, check_stored
-from priorshift.saving.names import FUNCTIONS, OWN, OWN_NAMES, full_name, known
+from priorshift.saving.archive import is_storable
+from priorshift.saving.names import FUNCTIONS, OWN, OWN_NAMES, SETTINGS, full_name, known
 from priorshift.source.model import LinearModel, ProbabilityModel, log_probabilities
 from priorshift.typing import AnyArray
 
-_ARRAYS = "arrays.npz"
+# What kind of object a field may hold; other fields hold settings of any kind.
+_PLACES = {
+    "estimator": ("prior/",),
+    "hint": ("hint/",),
+    "learner": ("learner/",),
+    "inner": ("calibration-map/",),
+    "sketch": ("sketch/",),
+    "solver": ("solver/",),
+    "views": ("derived/views",),
+    "shape": ("derived/shape",),
+}
 
 
 class Parts:
-    """What goes beside the manifest: arrays by name, and other members; and the way in and out.
+    """What goes beside the manifest: arrays by name; and the way in and out.
 
     Examples
     --------
     >>> parts = Parts()
     >>> parts.encode((0.5, np.arange(3)), "here")
     {'tuple': [0.5, {'array': 'here/1'}]}
-    >>> Parts.of(parts.members()).decode({"array": "here/1"})
+    >>> Parts(parts.arrays).decode({"array": "here/1"})
     array([0, 1, 2])
     """
 
-    def __init__(self) -> None:
-        self.arrays: dict[str, AnyArray] = {}
-        self.files: dict[str, bytes] = {}
-
-    @classmethod
-    def of(cls, members: dict[str, bytes]) -> Parts:
-        """Return the parts of which ``members`` are the bytes."""
-        parts = cls()
-        parts.files = dict(members)
-        parts.arrays = _read_arrays(parts.files.pop(_ARRAYS))
-        return parts
-
-    def members(self) -> dict[str, bytes]:
-        """Return all parts as bytes."""
-        buffer = io.BytesIO()
-        np.savez(buffer, **self.arrays)  # type: ignore[arg-type]
-        return {_ARRAYS: buffer.getvalue(), **self.files}
+    def __init__(self, arrays: dict[str, AnyArray] | None = None) -> None:
+        self.arrays: dict[str, AnyArray] = {} if arrays is None else arrays
+        self._taken: set[str] = set()
 
     def encode(self, value: Any, where: str) -> Any:
         """Return ``value`` for JSON; a dict with one tag where JSON has no word for it."""
@@ -55,7 +50,7 @@ class Parts:
         if type(value) is float:
             return value if math.isfinite(value) else {"float": repr(value)}
         if isinstance(value, np.ndarray | np.generic):
-            return self._encode_array(value, where)
+            return self.encode_array(value, where)
         if is_record(value) and type(value) not in OWN_NAMES:
             return {"record": self._encode_fields(value._asdict(), where)}
         if type(value) in (tuple, list):
@@ -73,17 +68,12 @@ class Parts:
     def _encode_fields(self, fields: dict[str, Any], where: str) -> dict[str, Any]:
         return {name: self.encode(value, f"{where}/{name}") for name, value in fields.items()}
 
-    def _encode_array(self, value: Any, where: str) -> dict[str, Any]:
+    def encode_array(self, value: Any, where: str) -> dict[str, Any]:
+        """Keep an array of numbers, times or strings."""
         array = np.asarray(value)
         if array.dtype.kind == "O" and array.ndim == 1:
-            odd = [type(item).__name__ for item in array if not isinstance(item, str)]
-            if not odd:
-                return {"strings": [str(item) for item in array]}
-            raise InputError(
-                f"{where} holds {odd[0]} objects, which no file can keep: use labels that are "
-                "numbers or strings"
-            )
-        if array.dtype.kind not in "biufcUSMm":
+            return self._encode_objects(array, where)
+        if not is_storable(array.dtype):
             raise InputError(
                 f"{where} is an array of {array.dtype}, which no file can keep: use numbers or "
                 "strings"
@@ -99,28 +89,112 @@ class Parts:
         self.arrays[where] = np.asarray(array.transpose(axes), order="C")
         return {"array": where} if axes == in_order else {"array": where, "axes": axes}
 
-    def decode(self, value: Any) -> Any:
-        """Return what ``encode`` was given."""
+    def _encode_objects(self, array: AnyArray, where: str) -> dict[str, Any]:
+        odd = [type(item).__name__ for item in array if not isinstance(item, str)]
+        if odd:
+            raise InputError(
+                f"{where} holds {odd[0]} objects, which no file can keep: use labels that are "
+                "numbers or strings"
+            )
+        return self.encode_strings([str(item) for item in array], where)
+
+    def encode_strings(self, strings: list[str], where: str) -> dict[str, Any]:
+        """Keep strings of any length as their bytes, one after the other."""
+        encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
+        self.arrays[where] = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        self.arrays[f"{where}/sizes"] = np.array(list(map(len, encoded)), dtype=np.int64)
+        return {"strings": where}
+
+    def take(self, name: Any) -> AnyArray:
+        """Return an array by its name; none is taken twice, so that no file grows in memory."""
+        if not isinstance(name, str) or name not in self.arrays:
+            raise FileFormatError(f"names the array {name!r}, which it does not hold")
+        if name in self._taken:
+            raise FileFormatError(f"names the array {name!r} twice")
+        self._taken.add(name)
+        return self.arrays[name]
+
+    def decode(self, value: Any, kinds: tuple[str, ...] = SETTINGS) -> Any:
+        """Return what ``encode`` was given; an object only if its name begins with one of kinds."""
         if not isinstance(value, dict):
-            return value
-        if "array" in value:
-            array = self.arrays[value["array"]]
-            return array.transpose(np.argsort(value["axes"])) if "axes" in value else array
-        if "scalar" in value:
-            return self.arrays[value["scalar"]][()]
-        if "strings" in value:
-            return np.array([str(item) for item in value["strings"]], dtype=object)
-        if "float" in value:
-            return float(value["float"])
-        if "tuple" in value or "list" in value:
-            kind = tuple if "tuple" in value else list
-            return kind(self.decode(item) for item in value[kind.__name__])
-        if "function" in value:
-            return known(FUNCTIONS, value["function"])
-        if "object" in value:
-            fields = {name: self.decode(field) for name, field in value["fields"].items()}
-            return known(OWN, value["object"])(**fields)
+            return decode_plain(value)
+        match tuple(value):
+            case ("array",) | ("array", "axes") | ("scalar",):
+                return _without_nan(self.decode_array(value))
+            case ("strings",):
+                return np.array(self.decode_strings(value), dtype=object)
+            case ("float",):
+                return decode_plain(value)
+            case ("tuple",) | ("list",):
+                (tag, items) = next(iter(value.items()))
+                return {"tuple": tuple, "list": list}[tag](self.decode(item) for item in items)
+            case ("function",):
+                return known(FUNCTIONS, value["function"])
+            case ("object", "fields"):
+                return self._decode_object(value["object"], value["fields"], kinds)
         raise FileFormatError(f"holds an entry that cannot be read ({', '.join(value)})")
+
+    def _decode_object(self, name: Any, encoded: Any, kinds: tuple[str, ...]) -> Any:
+        found = known(OWN, name)
+        if not name.startswith(kinds) or name == "prior/foreign":  # that needs the user's object
+            raise FileFormatError(f"holds {name} in a place where it cannot be")
+        fields = {
+            field: self.decode(value, _PLACES.get(field, SETTINGS))
+            for field, value in encoded.items()
+        }
+        return found(**fields)
+
+    def decode_array(self, value: dict[str, Any]) -> Any:
+        """Return an array or a number of NumPy's."""
+        if "scalar" in value:
+            return self.take(value["scalar"]).reshape(())[()]
+        array = self.take(value["array"])
+        if "axes" not in value:
+            return array
+        axes = value["axes"]
+        if type(axes) is not list or sorted(map(decode_plain, axes)) != list(range(array.ndim)):
+            raise FileFormatError(f"holds an array with the axes {axes}")
+        return array.transpose(np.argsort(axes))
+
+    def decode_strings(self, value: dict[str, Any]) -> list[str]:
+        """Return strings."""
+        name = value["strings"]
+        data, sizes = self.take(name), self.take(f"{name}/sizes")
+        if data.dtype != np.uint8 or data.ndim != 1 or sizes.dtype != np.int64 or sizes.ndim != 1:
+            raise FileFormatError(f"its strings {name!r} cannot be read")
+        if (sizes < 0).any() or (sizes > len(data)).any() or sizes.sum() != len(data):
+            raise FileFormatError(f"its strings {name!r} do not have the sizes that it says")
+        ends = np.cumsum(sizes).tolist()
+        text = data.tobytes()
+        return [
+            text[a:b].decode("utf-8", "surrogatepass")
+            for a, b in zip([0, *ends][:-1], ends, strict=True)
+        ]
+
+
+def decode_plain(value: Any) -> Any:
+    """Return what JSON has a word for: None, a truth value, a number, a string; and odd numbers.
+
+    Examples
+    --------
+    >>> decode_plain(0.5), decode_plain({"float": "inf"})
+    (0.5, inf)
+    """
+    if isinstance(value, dict) and tuple(value) == ("float",):
+        if value["float"] not in ("inf", "-inf", "nan"):
+            raise FileFormatError(f"holds {value['float']!r} in the place of a number")
+        return float(value["float"])
+    if value is not None and type(value) not in (bool, int, float, str):
+        raise FileFormatError(f"holds a {type(value).__name__} where a value should be")
+    if type(value) is float and not math.isfinite(value):
+        raise FileFormatError("holds a number that is too large")
+    return value
+
+
+def _without_nan(array: Any) -> Any:
+    if array.dtype.kind in "fc" and np.isnan(array).any():
+        raise FileFormatError("holds an array with NaN, which nothing of priorshift's has")
+    return array
 
 
 def is_record(value: Any) -> bool:
@@ -146,13 +220,3 @@ def _settings(value: Any) -> dict[str, Any]:
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return {}
     return {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
-
-
-def _read_arrays(data: bytes) -> dict[str, AnyArray]:
-    check_stored(data)
-    with np.load(io.BytesIO(data), allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):
-            raise FileFormatError(f"its array {name} is not an array: {SAVE_AGAIN}")
-    return arrays
