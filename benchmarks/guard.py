@@ -3,7 +3,7 @@
 False alarms are counted on streams of 10,000 rounds that are pure label shift. To be quick the
 rounds are drawn all at once, from the rows of a large labelled pool that were not held out. The
 blocks are judged by the guard's own code, and ``tests/monitoring/test_guard.py`` shows that the
-result is the one that `Guard.update` comes to.
+result is the one that `Guard.update` comes to for batches that it reads whole.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from priorshift.datasets.digits import digits_split
-from priorshift.monitoring.evidence import BLOCK_ROWS, judge, log_share
+from priorshift.monitoring.evidence import BLOCK_ROWS, FIRST_ROWS, judge, log_share
 from priorshift.monitoring.guard import Guard, guard_regions
 from priorshift.monitoring.regions import Regions
 from priorshift.source import Batch, Source, build_source
@@ -87,12 +87,7 @@ def held_out(pool: Pool, rows: int, rng: np.random.Generator) -> tuple[Source, n
 
 def cells_of(regions: Regions, batch: Batch) -> np.ndarray:
     """Between which edges every value of the batch lies, (n, V)."""
-    values = regions.views.read(batch)
-    columns = [
-        np.searchsorted(edges[1:-1], column, side="left")
-        for edges, column in zip(regions.edges, values.T, strict=True)
-    ]
-    return np.column_stack(columns).astype(np.uint8)
+    return regions.cells(batch)
 
 
 def running_counts(cells: np.ndarray, size: int, rows: int) -> np.ndarray:
@@ -114,17 +109,17 @@ def smallest_log_p(
     """What the guard's ``log_p`` is at the end of a stream of rounds of ``rows`` rows."""
     inside = running_counts(cells, regions.edges.shape[1] - 1, rows)
     called = running_counts(calls[:, None], n_classes, rows)[:, 0]
-    best = 0.0
+    best, first = 0.0, -(-FIRST_ROWS // rows)  # longer blocks are made of the first ones
     for level, least in enumerate(BLOCK_ROWS):
-        ends = np.arange(0, len(inside), -(-int(least) // rows))
+        ends = np.arange(0, len(inside), first * -(-int(least) // (first * rows)))
         for start in range(0, len(ends) - 1, 500):
             part = ends[start : start + 501]
             below = np.cumsum(np.diff(inside[part], axis=0), axis=2)
             below = np.concatenate([np.zeros_like(below[:, :, :1]), below], axis=2)
             hits = below[:, regions.view, regions.last] - below[:, regions.view, regions.first]
             share = log_share(level, start + 1 + np.arange(len(part) - 1))
-            found = judge(regions, hits, np.diff(called[part], axis=0), share, best)
-            best = min(best, found.log_p)
+            found = judge(regions, hits, np.diff(called[part], axis=0), share)
+            best = min(best, float(found.log_p.min(initial=0.0)))
     return best
 
 

@@ -81,12 +81,14 @@ def test_the_prior_of_a_block_against_the_inverse_of_the_confusion_matrix() -> N
     C = np.array([[0.8, 0.1, 0.2], [0.1, 0.8, 0.1], [0.1, 0.1, 0.7]])
     mu = np.array([0.5, 0.2, 0.3])
     calls = np.rint(1e6 * (C @ mu)).astype(int)
-    prior, covariance = block_prior(calls[None], C, np.array([10**9] * 3))
-    assert np.allclose(prior[0], mu, atol=1e-3)
+    block = block_prior(calls[None], C)
+    covariance = block.covariance(0, C, np.array([10**9] * 3))
+    assert np.allclose(block.prior[0], mu, atol=1e-3)
     inverse = np.linalg.inv(C)
     p = C @ mu
     expected = inverse @ ((np.diag(p) - np.outer(p, p)) / 1e6) @ inverse.T
-    assert np.allclose(covariance[0], expected, atol=1e-8)
+    assert np.allclose(covariance, expected, atol=1e-8)
+    assert np.allclose(covariance.sum(axis=0), 0.0, atol=1e-12)  # shares add up to 1
 
 
 def test_the_covariance_of_the_prior_holds_the_held_out_set_too() -> None:
@@ -98,8 +100,8 @@ def test_the_covariance_of_the_prior_holds_the_held_out_set_too() -> None:
         hits = rng.binomial(rows, np.diag(truth))
         C = np.array([[hits[0], rows[1] - hits[1]], [rows[0] - hits[0], hits[1]]]) / rows
         calls = rng.multinomial(block, truth @ mu)
-        prior, covariance = block_prior(calls[None], C, rows)
-        found.append(prior[0, 0])
-        stated.append(covariance[0, 0, 0])
+        one = block_prior(calls[None], C)
+        found.append(one.prior[0, 0])
+        stated.append(one.covariance(0, C, rows)[0, 0])
     assert np.mean(found) == pytest.approx(0.4, abs=0.01)
     assert np.mean(stated) == pytest.approx(np.var(found), rel=0.15)

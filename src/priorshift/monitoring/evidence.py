@@ -24,7 +24,7 @@ cumulant generating function in :math:`\lambda`, :math:`1 / ((1-e^{-\lambda})\sq
 A class prior that changes within the block does no harm: by concavity of the logarithm, the count
 is most variable when all rows share the mean prior.
 
-**What each block may spend.** Blocks of level i hold about ``128 * 4**i`` rows and follow each
+**What each block may spend.** Blocks of level i hold about ``32 * 4**i`` rows and follow each
 other. Block number j of level i may raise a false alarm with a chance of at most
 ``alpha / ((i+1)(i+2) j(j+1))``; all of these sum to less than ``alpha``, whatever the stream's
 length.
@@ -40,7 +40,7 @@ from priorshift.monitoring.regions import Regions
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
 LEVELS = 12
-FIRST_ROWS = 128
+FIRST_ROWS = 32
 BLOCK_ROWS = FIRST_ROWS * 4 ** np.arange(LEVELS, dtype=np.int64)
 """Rows that end a block of each level."""
 
@@ -50,30 +50,32 @@ _TINY = 1e-300
 _EM_STEPS = 5
 # The two p-values are expansions: the one without errors may be a little the larger one.
 _SLACK = 2.0
+# Regions of a block whose p-value is worked out: those that would be the most surprising ones
+# without the errors.
+_LOOKED_AT = 32
 
 
 class Verdict(NamedTuple):
-    """The most surprising region of the most surprising block.
+    """The most surprising region of each of B blocks.
 
     Attributes
     ----------
-    log_p : float
-        Logarithm of its p-value, corrected for all other regions and blocks; 0 if none surprises.
-    block, region : int
+    log_p : (B,) array
+        Logarithms of p-values, corrected for all other regions and blocks; 0 if none surprises.
+    region : (B,) array
         Which; -1 if none.
-    expected : float
+    expected : (B,) array
         The share of rows in that region that the block's class prior explains.
 
     Examples
     --------
-    >>> Verdict(0.0, -1, -1, 0.0).region
-    -1
+    >>> Verdict(np.zeros(1), np.array([-1]), np.zeros(1)).region.tolist()
+    [-1]
     """
 
-    log_p: float
-    block: int
-    region: int
-    expected: float
+    log_p: FloatArray
+    region: IntArray
+    expected: FloatArray
 
 
 def log_share(level: IntArray, number: IntArray) -> FloatArray:
@@ -91,14 +93,8 @@ def log_share(level: IntArray, number: IntArray) -> FloatArray:
     return share
 
 
-def judge(
-    regions: Regions,
-    hits: IntArray,
-    calls: IntArray,
-    share: FloatArray,
-    best: float = 0.0,
-) -> Verdict:
-    """Find the most surprising region of B finished blocks.
+def judge(regions: Regions, hits: IntArray, calls: IntArray, share: FloatArray) -> Verdict:
+    """Find the most surprising region of each of B finished blocks.
 
     Parameters
     ----------
@@ -106,44 +102,68 @@ def judge(
         Rows of each block in each region, and called each class.
     share : (B,) array
         Logarithm of the part of alpha that each block may spend.
-    best : float
-        Only verdicts with a smaller log p-value are looked for.
     """
     rows = calls.sum(axis=1)
-    rates = regions.counts / regions.rows
-    prior, covariance = block_prior(calls, regions.confusion, regions.rows)
-    mean = prior @ rates.T
+    found = block_prior(calls, regions.confusion)
+    mean = (found.prior / regions.rows) @ regions.counts.T
     spent = share[:, None] + np.log(regions.share)
     # Without the errors of held-out set and prior the p-value would be smaller: most regions end
     # here.
     least = poisson_log_p(hits, rows[:, None] * mean)
-    block, region = np.nonzero((least < 0.0) & (least - spent - _SLACK < best))
-    verdict = Verdict(best, -1, -1, 0.0)
-    if len(block) == 0:
-        return verdict
-    size, rate = rows[block], rates[region]
-    error = np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0))
-    largest = rows * (np.minimum(prior + error, 1.0) / regions.rows).max(axis=1)
-    variance = np.einsum("mi,mij,mj->m", rate, covariance[block], rate)
-    logs = log_p_value(
-        hits[block, region].astype(float),
-        regions.counts[region],
-        size[:, None] * prior[block] / regions.rows,
-        largest[block],
-        size**2 * variance,
-    )
-    logs = logs - spent[block, region]
-    i = int(logs.argmin())
-    if logs[i] >= best:
-        return verdict
-    b, j = int(block[i]), int(region[i])
-    return Verdict(float(logs[i]), b, j, float(mean[b, j]))
+    doubtful = (least < 0.0) & (least - spent < _SLACK)
+    verdict = Verdict(np.zeros(len(rows)), np.full(len(rows), -1), np.zeros(len(rows)))
+    for b in np.flatnonzero(doubtful.any(axis=1)).tolist():
+        (some,) = np.nonzero(doubtful[b])
+        some = some[np.argsort((least - spent)[b, some], kind="stable")[:_LOOKED_AT]]
+        covariance = found.covariance(b, regions.confusion, regions.rows)
+        error = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+        largest = rows[b] * (np.minimum(found.prior[b] + error, 1.0) / regions.rows).max()
+        rates = regions.counts[some] / regions.rows
+        logs = log_p_value(
+            hits[b, some].astype(float),
+            regions.counts[some],
+            np.broadcast_to(rows[b] * found.prior[b] / regions.rows, (len(some), len(error))),
+            np.full(len(some), largest),
+            rows[b] ** 2 * ((rates @ covariance) * rates).sum(axis=1),
+        )
+        logs = logs - spent[b, some]
+        best = int(logs.argmin())
+        if logs[best] < 0.0:
+            verdict.log_p[b], verdict.region[b] = logs[best], some[best]
+            verdict.expected[b] = mean[b, some[best]]
+    return verdict
 
 
-def block_prior(
-    calls: IntArray, confusion: FloatArray, rows: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    r"""Mean class prior of B blocks from f0's calls, and its covariance, held-out set included.
+class BlockPrior(NamedTuple):
+    """Mean class priors of B blocks, and what their covariance is made of.
+
+    ``prior`` (B, K), ``information`` (B, K, K) of the calls and of a uniform draw from the simplex,
+    ``scaled`` (B, K, K), which is the confusion matrix turned and divided by the calls to expect,
+    and ``rows`` (B,) of each block.
+    """
+
+    prior: FloatArray
+    information: FloatArray
+    scaled: FloatArray
+    rows: IntArray
+
+    def covariance(self, block: int, confusion: FloatArray, rows: IntArray) -> FloatArray:
+        """Covariance (K, K) of a block's prior, the error of the confusion matrix included.
+
+        ``rows`` (K,) are the held-out rows of each class, of which ``confusion`` was made.
+        """
+        inverse = np.linalg.inv(self.information[block])
+        # Along the simplex: the shares add up to 1.
+        along = inverse.sum(axis=1)
+        covariance = inverse - np.outer(along, along) / along.sum()
+        gain = self.rows[block] * (covariance @ self.scaled[block])
+        weight = self.prior[block] ** 2 / rows
+        spread = np.diag(confusion @ weight) - (confusion * weight) @ confusion.T
+        return np.asarray(covariance + gain @ spread @ gain.T)
+
+
+def block_prior(calls: IntArray, confusion: FloatArray) -> BlockPrior:
+    r"""Mean class prior of B blocks from f0's calls.
 
     One step of Fisher scoring with the information of the calls,
     :math:`J = n\, C^\top \mathrm{diag}(1/C\mu)\, C` along the simplex, and the precision of a
@@ -156,40 +176,32 @@ def block_prior(
         Rows of each block that f0 calls each class.
     confusion : (K, K) array
         Column k: how f0 calls rows of class k.
-    rows : (K,) array
-        Held-out rows of each class, of which ``confusion`` was made.
-
-    Returns
-    -------
-    prior : (B, K) array
-    covariance : (B, K, K) array
 
     Examples
     --------
-    >>> prior, covariance = block_prior(np.array([[30, 70]]), np.eye(2), np.array([10**6, 10**6]))
-    >>> prior.round(2).tolist(), float((covariance[0, 0, 0] * 100).round(2))
+    >>> found = block_prior(np.array([[30, 70]]), np.eye(2))
+    >>> covariance = found.covariance(0, np.eye(2), np.array([10**6, 10**6]))
+    >>> found.prior.round(2).tolist(), float((covariance[0, 0] * 100).round(2))
     ([[0.3, 0.7]], 0.21)
     """
-    size = len(rows)
+    size = len(confusion)
     total = calls.sum(axis=1)
     share = calls / total[:, None]
     prior = np.full(share.shape, 1.0 / size)
     for _ in range(_EM_STEPS):
         prior = prior * ((share / (prior @ confusion.T)) @ confusion)
     prior = (prior + 1.0 / (total[:, None] + size)) / (1.0 + size / (total[:, None] + size))
-    scaled = confusion.T / (prior @ confusion.T)[:, None, :]
-    basis = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, 1:]]))[0][:, 1:]
-    information = total[:, None, None] * (scaled @ confusion)
-    inner = basis.T @ information @ basis + size * (size + 1.0) * np.eye(size - 1)
-    covariance = basis @ np.linalg.inv(inner) @ basis.T
-    gain = total[:, None, None] * (covariance @ scaled)
-    prior = prior + (gain @ (share - prior @ confusion.T)[:, :, None])[:, :, 0]
-    prior = np.maximum(prior, 0.0)
-    prior /= prior.sum(axis=1, keepdims=True)
-    weight = prior**2 / rows
-    spread = np.eye(size) * (weight @ confusion.T)[:, None, :]
-    spread = spread - (confusion * weight[:, None, :]) @ confusion.T
-    return prior, covariance + gain @ spread @ np.swapaxes(gain, 1, 2)
+    expected = prior @ confusion.T
+    scaled = confusion.T / expected[:, None, :]
+    information = total[:, None, None] * (scaled @ confusion) + size * (size + 1.0) * np.eye(size)
+    slope = total[:, None] * (scaled @ (share - expected)[:, :, None])[:, :, 0]
+    sides = np.ones((*slope.shape, 2))
+    sides[:, :, 0] = slope
+    both = np.linalg.solve(information, sides)
+    step, along = both[:, :, 0], both[:, :, 1]
+    step = step - along * (step.sum(axis=1) / along.sum(axis=1))[:, None]  # shares add up to 1
+    prior = np.maximum(prior + step, 0.0)
+    return BlockPrior(prior / prior.sum(axis=1, keepdims=True), information, scaled, total)
 
 
 def log_p_value(
@@ -251,9 +263,10 @@ def poisson_log_p(seen: AnyArray, mean: FloatArray) -> FloatArray:
     >>> poisson_log_p(np.array([2.0, 1.0]), np.array([1.0, 3.0])).round(4)
     array([-0.9587,  0.    ])
     """
-    mean, seen = np.maximum(mean, _TINY), np.asarray(seen, dtype=np.float64)
-    above = seen > mean
-    count = np.where(above, seen, 2.0 * mean)
+    result = np.zeros(np.shape(mean))
+    above = np.nonzero(seen > mean)
+    mean, count = np.maximum(mean[above], _TINY), np.asarray(seen[above], dtype=np.float64)
     logs = count - mean - count * np.log(count / mean)
     logs -= np.maximum(np.log1p(-mean / count) + 0.5 * np.log(2.0 * np.pi * count), 0.0)
-    return np.where(above, np.minimum(logs, 0.0), 0.0)
+    result[above] = np.minimum(logs, 0.0)
+    return result

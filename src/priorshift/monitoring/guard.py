@@ -14,12 +14,18 @@ import numpy as np
 
 from priorshift._validation import check_chance, check_choice
 from priorshift.errors import InputTypeError
-from priorshift.monitoring.evidence import BLOCK_ROWS, LEVELS, judge, log_share
-from priorshift.monitoring.regions import Regions
+from priorshift.monitoring.evidence import BLOCK_ROWS, FIRST_ROWS, LEVELS, judge, log_share
+from priorshift.monitoring.regions import Regions, count, has_views
 from priorshift.source import Batch, Source
-from priorshift.typing import AnyArray, IntArray
+from priorshift.typing import AnyArray, FloatArray, IntArray
+
+# Of larger batches every second, third or fourth row is looked at: which, does not depend on the
+# rows.
+_ROWS_OF_A_BATCH = 32
+_MOST_STEP = 4
 
 ON_ALARM = ("warn", "fall-back", "ignore")
+SAFETY = ("on", "off")
 
 
 def guard_regions(source: Source) -> Regions:
@@ -41,14 +47,18 @@ def guard_regions(source: Source) -> Regions:
 
 
 class GuardState(NamedTuple):
-    """What the guard remembers: counts, and the most surprising one so far.
+    """What the guard remembers: counts, the most surprising one so far, and what it says now.
 
     Attributes
     ----------
     t : int
         Rounds seen.
+    cells, called : (V, E - 1) and (K,) arrays
+        Rows of the unfinished block of the first level in each cell of each view, and called each
+        class.
     hits, calls : (L, J) and (L, K) arrays
-        Rows of the unfinished block of each level in each region, and called each class.
+        Finished blocks of the first level, added up to the unfinished block of each level: rows in
+        each region, and called each class.
     number : (L,) array
         Blocks of each level that are finished.
     log_p : float
@@ -59,9 +69,15 @@ class GuardState(NamedTuple):
         The region of that p-value, the rows in it, the rows of its block, and the round.
     expected : float
         The share of the block that its class prior explains.
+    share : float
+        How far to trust f0 as it is, now: 0 where nothing surprises, 1 at an alarm.
+    level : int
+        The first level whose blocks may lower ``share``.
     """
 
     t: int
+    cells: IntArray
+    called: IntArray
     hits: IntArray
     calls: IntArray
     number: IntArray
@@ -72,6 +88,8 @@ class GuardState(NamedTuple):
     rows: int = 0
     round: int = 0
     expected: float = 0.0
+    share: float = 0.0
+    level: int = 0
 
 
 class GuardReport(NamedTuple):
@@ -87,13 +105,19 @@ class GuardReport(NamedTuple):
     round : int
         Round of the alarm, or of the smallest p-value while there is none; 0 before any.
     kind : str
-        "confidence", "distance", "neighbour", "residual", "feature"; "" where nothing surprises.
+        "confidence", "distance", "neighbour", "residual", "feature", "log-probability"; "" where
+        nothing surprises.
     evidence : str
         The most surprising count in words.
+    now : bool
+        Whether the alarm stands: ``alarm`` stays for the record, ``now`` ends with the cause.
+    share : float
+        How far to trust f0 as it is, now: with ``on_alarm="fall-back"`` its share of every
+        prediction.
 
     Examples
     --------
-    >>> GuardReport(False, 1.0, 0, "", "nothing unusual").alarm
+    >>> GuardReport(False, 1.0, 0, "", "nothing unusual").now
     False
     """
 
@@ -102,6 +126,8 @@ class GuardReport(NamedTuple):
     round: int
     kind: str
     evidence: str
+    now: bool = False
+    share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -111,13 +137,19 @@ class Guard:
     Label shift says that rows of round t come from :math:`\sum_k \mu_{t,k} P_k`: the class
     priors :math:`\mu_t` may change as they like, the classes :math:`P_k` may not. The guard counts
     rows in regions of f0's confidence, of the distance to the class centres and of every feature,
-    in blocks that are each four times as long as the one before, and asks whether any class prior
-    explains the counts. A new class, a change of the features or a broken sensor puts more rows
-    into some region than any class prior does.
+    in blocks of 32, 128, 512, ... rows, and asks whether any class prior explains the counts. A new
+    class, a change of the features or a broken sensor puts more rows into some region than any
+    class prior does.
 
     It is built so that the chance of an alarm at any time of a stream under label shift is at most
     `alpha`, the finite held-out set included. That rests on approximations where there is more than
     one class (`evidence.py` says which steps are exact, `docs/guard.md` has simulations).
+
+    The alarm is for the record. What to do now is told by a share, which comes and goes: a block
+    with corrected p-value p raises it to :math:`\min(1, \log p / \log \alpha)`. A share below 1
+    falls to what the next block of that length, or a longer one, says. At 1, the alarm level, all
+    counts begin anew, and the share falls to what a block of four times the length says: the cause
+    must be gone from four blocks, one by one and together.
 
     Parameters
     ----------
@@ -155,47 +187,101 @@ class Guard:
 
     def start(self, source: Source) -> GuardState:
         """Return the state before the first round."""
+        regions, K = guard_regions(source), source.n_classes
         return GuardState(
             t=0,
-            hits=np.zeros((LEVELS, guard_regions(source).size), dtype=np.int64),
-            calls=np.zeros((LEVELS, source.n_classes), dtype=np.int64),
+            cells=np.zeros((len(regions.edges), regions.edges.shape[1] - 1), dtype=np.int64),
+            called=np.zeros(K, dtype=np.int64),
+            hits=np.zeros((LEVELS, regions.size), dtype=np.int64),
+            calls=np.zeros((LEVELS, K), dtype=np.int64),
             number=np.zeros(LEVELS, dtype=np.int64),
         )
 
     def update(self, source: Source, state: GuardState, batch: Batch) -> GuardState:
         """Count a batch, and judge the blocks that end with it; a pure step."""
         regions = guard_regions(source)
-        hits = state.hits + regions.hits(batch)
-        calls = state.calls + np.bincount(batch.labels, minlength=source.n_classes)
-        number = state.number.copy()
-        state = state._replace(t=state.t + 1)
+        step = min(-(-len(batch.proba) // _ROWS_OF_A_BATCH), _MOST_STEP)
+        if step > 1:
+            batch = batch.rows(slice(None, None, step))
+        called = np.bincount(batch.f0_proba.argmax(axis=1), minlength=source.n_classes)
+        state = state._replace(
+            t=state.t + 1,
+            cells=state.cells + count(regions.cells(batch)),
+            called=state.called + called,
+        )
+        return state if state.called.sum() < FIRST_ROWS else self._ended(regions, state)
+
+    def _ended(self, regions: Regions, state: GuardState) -> GuardState:
+        """Judge a block of the first level, and the longer ones that end with it."""
+        hits, calls = state.hits + regions.hits(state.cells), state.calls + state.called
         (done,) = np.nonzero(calls.sum(axis=1) >= BLOCK_ROWS)
-        if len(done):
-            number[done] += 1
-            share = log_share(done, number[done])
-            found = judge(regions, hits[done], calls[done], share, state.log_p)
-            if found.region >= 0 and not state.alarm:
-                level = done[found.block]
-                alarm = math.exp(found.log_p) <= self.alpha
-                state = state._replace(
-                    log_p=found.log_p,
-                    alarm=state.t if alarm else 0,
-                    region=found.region,
-                    seen=int(hits[level, found.region]),
-                    rows=int(calls[level].sum()),
-                    round=state.t,
-                    expected=found.expected,
-                )
-            hits[done] = 0
-            calls[done] = 0
-        return state._replace(hits=hits, calls=calls, number=number)
+        number = state.number.copy()
+        number[done] += 1
+        found = judge(regions, hits[done], calls[done], log_share(done, number[done]))
+        best = int(found.log_p.argmin())
+        if found.log_p[best] < state.log_p and not state.alarm:
+            region = int(found.region[best])
+            state = state._replace(
+                log_p=float(found.log_p[best]),
+                alarm=state.t if found.log_p[best] <= math.log(self.alpha) else 0,
+                region=region,
+                seen=int(hits[done[best], region]),
+                rows=int(calls[done[best]].sum()),
+                round=state.t,
+                expected=float(found.expected[best]),
+            )
+        share, level = self.trusted(state.share, state.level, done, found.log_p)
+        # What has raised an alarm is known: longer blocks look for what is not.
+        over = slice(None) if found.log_p[best] <= math.log(self.alpha) else done
+        hits[over], calls[over] = 0, 0
+        return state._replace(
+            cells=np.zeros_like(state.cells),
+            called=np.zeros_like(state.called),
+            hits=hits,
+            calls=calls,
+            number=number,
+            share=share,
+            level=level,
+        )
+
+    def trusted(
+        self, share: float, level: int, done: IntArray, log_p: FloatArray
+    ) -> tuple[float, int]:
+        """The share of f0, and the first level that may lower it, after blocks have ended.
+
+        Parameters
+        ----------
+        share, level : float, int
+            Before.
+        done, log_p : (B,) arrays
+            The levels of the blocks, ascending, and the logarithms of their corrected p-values.
+
+        Examples
+        --------
+        >>> guard = Guard(alpha=0.01)
+        >>> guard.trusted(0.0, 0, np.array([0]), np.log([0.1]))  # half of the way to an alarm
+        (0.5, 0)
+        >>> guard.trusted(0.5, 0, np.array([0, 1]), np.log([1e-3, 1.0]))
+        (1.0, 1)
+        >>> guard.trusted(1.0, 1, np.array([0]), np.log([1.0]))  # too short to lower it
+        (1.0, 1)
+        >>> guard.trusted(1.0, 1, np.array([0, 1]), np.log([1.0, 1.0]))
+        (0.0, 1)
+        """
+        said = np.minimum(np.abs(log_p) / -math.log(self.alpha), 1.0)
+        most = int(said.argmax())
+        if said[most] >= 1.0:  # keep the level of an alarm that stands: it was seen there
+            return 1.0, level if share >= 1.0 else min(int(done[most]) + 1, LEVELS - 1)
+        if said[most] > share:
+            return float(said[most]), int(done[most])
+        return (float(said[most]), level) if done[-1] >= level else (share, level)
 
     def report(self, source: Source, state: GuardState) -> GuardReport:
         """Say what was found so far."""
+        now, share = state.share >= 1.0, float(state.share)
         if state.region < 0:
-            return GuardReport(
-                False, 1.0, 0, "", "no count is above what some class prior explains"
-            )
+            quiet = "no count is above what some class prior explains"
+            return GuardReport(False, 1.0, 0, "", quiet, now, share)
         regions = guard_regions(source)
         kind = regions.name(state.region).split()[0]
         evidence = (
@@ -203,7 +289,8 @@ class Guard:
             f"({state.seen / state.rows:.1%}) up to round {state.round}, where the class "
             f"prior explains {state.expected:.1%}"
         )
-        return GuardReport(state.alarm > 0, math.exp(state.log_p), state.round, kind, evidence)
+        p_value, alarm = math.exp(state.log_p), state.alarm > 0
+        return GuardReport(alarm, p_value, state.round, kind, evidence, now, share)
 
     def suspects(self, source: Source, state: GuardState, batch: Batch) -> AnyArray:
         """Mark the rows (n,) of a batch that lie in the region of the evidence."""
@@ -212,32 +299,62 @@ class Guard:
         return np.asarray(guard_regions(source).holds(batch, state.region))
 
 
-def as_guard(value: Any) -> Guard | None:
-    """Return the guard that ``value`` stands for: None or False for none, True for the default.
+def can_watch(source: Source) -> bool:
+    """Whether a guard can run on a source: it needs every row of the held-out set, as it is.
 
     Examples
     --------
-    >>> as_guard(True), as_guard(None)
-    (Guard(alpha=0.01), None)
+    >>> from priorshift.source import build_source
+    >>> from priorshift.source.model import LinearModel
+    >>> model = LinearModel([[1.0], [-1.0]], [0, 1])
+    >>> can_watch(build_source(model, [[1.0], [-1.0]], [0, 1], intercept=False))
+    True
     """
-    if value is None or value is False:
+    return has_views(source)
+
+
+def as_guard(value: Any, default: Guard | None = None) -> Guard | None:
+    """Return the guard that ``value`` stands for: False is none, True is ``Guard()``.
+
+    Examples
+    --------
+    >>> as_guard(True), as_guard(False), as_guard(None), as_guard(None, Guard())
+    (Guard(alpha=0.01), None, None, Guard(alpha=0.01))
+    """
+    if value is None:
+        return default
+    if value is False:
         return None
     if value is True:
         return Guard()
     if not isinstance(value, Guard):
         raise InputTypeError(
-            f"guard is {value!r}: give True, None, or a Guard such as Guard(alpha=0.01)"
+            f"guard is {value!r}: give True, False, None, or a Guard such as Guard(alpha=0.01)"
         )
     return value
 
 
-def check_on_alarm(value: Any) -> str:
-    """Return ``value``, or refuse what is no way to answer an alarm.
+def check_on_alarm(value: Any, safety: str = "off") -> str:
+    """Return ``value``, or refuse what is no way to answer an alarm; None is the default.
 
     Examples
     --------
-    >>> check_on_alarm("fall-back")
-    'fall-back'
+    >>> check_on_alarm("fall-back"), check_on_alarm(None), check_on_alarm(None, safety="on")
+    ('fall-back', 'warn', 'fall-back')
     """
+    if value is None:
+        return "fall-back" if safety == "on" else "warn"
     check_choice("on_alarm", value, ON_ALARM)
+    return str(value)
+
+
+def check_safety(value: Any) -> str:
+    """Return ``value``, or refuse what is neither "on" nor "off".
+
+    Examples
+    --------
+    >>> check_safety("on")
+    'on'
+    """
+    check_choice("safety", value, SAFETY)
     return str(value)

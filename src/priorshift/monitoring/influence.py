@@ -77,7 +77,7 @@ def influence_at(source: Source, prior: FloatArray, size: float) -> Influence:
     h = scores @ inverse.T
     # What is rarer than one row of a class may not have shown: no variance is taken to be less than
     # half a row of each class that speaks wholly for each other one would make it.
-    rare = 0.5 / np.bincount(source.labels, minlength=n_classes)
+    rare = 0.5 / np.maximum(np.bincount(source.labels, minlength=n_classes), 1)
     means = h.T @ average
     seen = (h**2).T @ average - means**2
     variances = np.maximum(seen, rare)
@@ -135,7 +135,7 @@ def class_averages(source: Source) -> FloatArray:
     """
     n_classes = len(source.prior)
     counts = np.bincount(source.labels, minlength=n_classes)
-    weights: FloatArray = np.eye(n_classes)[source.labels] / counts
+    weights: FloatArray = np.eye(n_classes)[source.labels] / np.maximum(counts, 1)
     return weights
 
 

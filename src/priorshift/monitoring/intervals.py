@@ -128,7 +128,7 @@ def _expected_error(
     """Squared error of the estimates, summed over classes, if the prior is what they say."""
     prior = project_simplex(estimate)
     rows = (influence.squares @ prior - prior**2) / size
-    return float((rows + influence.variances @ (prior**2 / source.counts)).sum())
+    return float((rows + influence.variances @ (prior**2 / np.maximum(source.counts, 1))).sum())
 
 
 def prior_interval(
@@ -205,7 +205,7 @@ def held_out_size(source: Source, prior: FloatArray) -> float:
     [100.0, 10.0]
     """
     prior = check_prior(prior, source.n_classes)
-    return float(1.0 / (prior**2 / source.counts).sum())
+    return float(1.0 / (prior**2 / np.maximum(source.counts, 1)).sum())
 
 
 def _interval(
@@ -236,6 +236,7 @@ class _Moments:
         self.size = size
         self.squares = np.diag(influence.squares), (others * influence.squares).sum(axis=1)
         self.cubes = np.diag(influence.cubes), (others * influence.cubes).sum(axis=1)
+        counts = np.maximum(counts, 1)
         self.own_noise = np.diag(influence.variances) / counts
         self.other_noise = (others**2 * influence.variances / counts).sum(axis=1)
 

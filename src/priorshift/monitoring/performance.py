@@ -1,33 +1,272 @@
-r"""Performance without labels: accuracy, recall and precision under a class prior.
+r"""Performance without labels: what the held-out set says of predictions under a class prior.
 
 Under label shift a class looks today as it did in the held-out set, so what that set says of each
-class, weighed by today's class prior, is true today. With the adapted predictions on the held-out
-set, their largest probability :math:`g`, and whether they are right :math:`z`,
+class, weighed by today's class prior, is true today: the rows of class k together count
+:math:`\mu_k`. `metrics` has the metrics and how sure each is.
+
+Where the rows that an accuracy is asked for are at hand, their predictions tell something as well,
+without labels. With g the largest probability of a prediction, and z whether it is right,
 
 .. math:: \widehat{\mathrm{acc}} = \frac1N \sum_{i \in \text{rows}} g(x_i)
     + \sum_k \mu_k\, \frac{1}{n_k} \sum_{i : y_i = k} (z_i - g_i).
 
-The first part reads the rows themselves, the second corrects probabilities that are too proud or
-too modest; the rows need no labels, and f0 need not be calibrated. Without rows the estimate is
-:math:`\sum_k \mu_k \cdot \mathrm{recall}_k`.
+The second part corrects probabilities that are too proud or too modest.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
+from priorshift._numerics import row_argmax
 from priorshift._validation import check_chance, check_positive
 from priorshift.errors import InputError
-from priorshift.monitoring.influence import check_prior, check_proba, class_averages, influence_at
+from priorshift.monitoring.believed import Believed, believed
+from priorshift.monitoring.influence import check_prior, check_proba
 from priorshift.monitoring.intervals import held_out_size
+from priorshift.monitoring.metrics import (
+    CallForms,
+    Estimated,
+    Form,
+    Weighed,
+    accuracy,
+    brier,
+    calibration_error,
+    call_forms,
+    confusion,
+    log_loss,
+    positive_interval,
+    ranking,
+    rowwise,
+    share_interval,
+)
 from priorshift.priors.mlls import density_ratios
 from priorshift.source import Source
-from priorshift.typing import AnyArray, FloatArray
+from priorshift.typing import AnyArray, FloatArray, IntArray
 
 _TINY = 1e-12
+_SHOWN_CLASSES = 12
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Performance:
+    """What predictions are worth under a class prior, estimated without labels.
+
+    Every metric has ``value``, ``low`` and ``high``; arrays (K,) where there is one for each class,
+    in the order of ``classes``. Each is computed when it is first asked for. Names and meanings are
+    scikit-learn's: ``auc`` and ``average_precision`` are of each class against the rest,
+    ``confusion`` (K, K) has shares of all rows, the true class in rows, and adds up to 1; ``brier``
+    of two classes is that of one of them; ``ece`` is the expected calibration error of the largest
+    probability, in ten bins, less what chance adds to it.
+
+    Attributes
+    ----------
+    classes : (K,) array
+        Labels. Of two classes the second, ``positive``, is the one that metrics of two classes
+        usually speak of: ``performance.f1.value[1]`` is its F1.
+    prior : (K,) array
+        The class prior that it is estimated under; a class without held-out rows has no share.
+    level : float
+        Of the intervals.
+    rows : float or None
+        None: intervals are for the expected value of a metric. Else for the metric of so many rows,
+        whose draw makes them wider.
+    unadapted : Performance or None
+        The same of the source model as it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> P = np.array([[0.8, 0.2]] * 4 + [[0.2, 0.8]] * 6)
+    >>> held = Weighed.of(P, np.repeat([0, 1], 5), np.array([0.5, 0.5]))
+    >>> found = Performance(held, np.zeros((2, 2)), np.array(["no", "yes"]))
+    >>> round(found.accuracy.value, 3), found.recall.value.tolist(), found.positive
+    (0.9, [0.8, 1.0], 'yes')
+    """
+
+    held: Weighed
+    covariance: FloatArray
+    classes: AnyArray
+    level: float = 0.9
+    rows: float | None = None
+    unadapted: Performance | None = None
+
+    @property
+    def prior(self) -> FloatArray:
+        """The class prior that it is estimated under."""
+        return self.held.prior
+
+    @property
+    def positive(self) -> object:
+        """The label of the second of two classes; None where there are more."""
+        return self.classes[1].item() if len(self.classes) == 2 else None
+
+    @cached_property
+    def accuracy(self) -> Estimated:
+        """The share of right predictions."""
+        return self._share(accuracy(self.held))
+
+    @cached_property
+    def error(self) -> Estimated:
+        """The share of wrong predictions."""
+        return Estimated(*(1.0 - end for end in (self.accuracy[0], *self.accuracy[:0:-1])))
+
+    @cached_property
+    def log_loss(self) -> Estimated:
+        """The mean of minus the logarithm of the class's probability."""
+        return self._positive(log_loss(self.held))
+
+    @cached_property
+    def brier(self) -> Estimated:
+        """The mean squared error of the probabilities."""
+        return self._positive(brier(self.held))
+
+    @cached_property
+    def ece(self) -> Estimated:
+        """Expected calibration error."""
+        return self._share(calibration_error(self.held))
+
+    @cached_property
+    def _calls(self) -> CallForms:
+        return call_forms(self.held)
+
+    @property
+    def recall(self) -> Estimated:
+        """Of the rows of each class, how many are called it."""
+        return self._share(self._calls.recall, each=True)
+
+    @property
+    def precision(self) -> Estimated:
+        """Of the rows called each class, how many are of it; NaN where none is."""
+        return self._share(self._calls.precision, each=True)
+
+    @property
+    def f1(self) -> Estimated:
+        """The harmonic mean of recall and precision."""
+        return self._share(self._calls.f1, each=True)
+
+    @property
+    def specificity(self) -> Estimated:
+        """Of the rows of all other classes, how many are not called each class."""
+        return self._share(self._calls.specificity, each=True)
+
+    @cached_property
+    def _ranking(self) -> tuple[Form, Form]:
+        return ranking(self.held)
+
+    @property
+    def auc(self) -> Estimated:
+        """Area under the ROC curve of each class against the rest."""
+        return self._share(self._ranking[0], each=True)
+
+    @property
+    def average_precision(self) -> Estimated:
+        """Average precision of each class against the rest."""
+        return self._share(self._ranking[1], each=True)
+
+    @cached_property
+    def confusion(self) -> Estimated:
+        """Shares (K, K) of all rows, by true class (rows) and by the class called (columns)."""
+        flat, K = self._share(confusion(self.held), each=True), len(self.classes)
+        return Estimated(*(np.reshape(part, (K, K)) for part in flat))
+
+    def _share(self, form: Form, each: bool = False) -> Estimated:
+        variance = form.variance(self.held, self.covariance, self.rows)
+        low, high = share_interval(form.value, variance, form.sizes, self.level)
+        if self.rows is not None and form.mass is not None:
+            # Rows are counted: a share of few of them is often exactly 0 or 1.
+            half = 0.5 / np.maximum(self.rows * form.mass, 0.5)
+            low, high = np.maximum(low - half, 0.0), np.minimum(high + half, 1.0)
+        return _estimated(form.value, low, high, each)
+
+    def _positive(self, form: Form) -> Estimated:
+        variance = form.variance(self.held, self.covariance, self.rows)
+        return _estimated(form.value, *positive_interval(form.value, variance, self.level), False)
+
+    def __repr__(self) -> str:
+        return f"<Performance: accuracy {self.accuracy}, log-loss {self.log_loss}>"
+
+    def __str__(self) -> str:
+        kind = "" if self.rows is None else f" of {self.rows:g} rows"
+        other = self.unadapted
+        lines = [
+            f"estimated without labels{kind}, with {self.level:.0%} intervals",
+            f"{'':14}{'adapted':24}" + ("" if other is None else "as it is"),
+        ]
+        for name in ("accuracy", "log_loss", "brier", "ece"):
+            sides = [self] if other is None else [self, other]
+            cells = "".join(f"{getattr(side, name)!s:24}" for side in sides)
+            lines.append(f"{name.replace('_', '-'):14}{cells}".rstrip())
+        names = ("recall", "precision", "f1", "auc")
+        lines.append(f"{'class':>12}  {'prior':24}" + "".join(f"{name:24}" for name in names))
+        metrics = [getattr(self, name) for name in names]
+        for k in np.argsort(-self.prior, kind="stable")[:_SHOWN_CLASSES].tolist():
+            own = [Estimated(*(part[k] for part in metric)) for metric in metrics]
+            lines.append(
+                f"{self.classes[k]!s:>12}  {self.prior[k]:<24.3f}"
+                + "".join(f"{one!s:24}" for one in own)
+            )
+        left = len(self.classes) - _SHOWN_CLASSES
+        lines += [f"{'':>12}  and {left} rarer classes"] if left > 0 else []
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def _estimated(value: FloatArray, low: FloatArray, high: FloatArray, each: bool) -> Estimated:
+    if each:
+        return Estimated(value, low, high)
+    return Estimated(float(value[0]), float(low[0]), float(high[0]))
+
+
+def estimate_performance(
+    source: Source,
+    prior: Believed,
+    adapted: tuple[FloatArray, IntArray] | None = None,
+    *,
+    level: float = 0.9,
+    rows: float | None = None,
+) -> Performance:
+    """Estimate what predictions are worth under a class prior.
+
+    Parameters
+    ----------
+    source : Source
+    prior : Believed
+        The class prior, and how sure it is.
+    adapted : pair of (n, K) and (n,) arrays, optional
+        Predictions of held-out rows, and the numbers of these rows in ``source.proba``. None is f0
+        reweighted to the class prior.
+    level : float
+        Of the intervals.
+    rows : float, optional
+        Make the intervals for the metrics of so many rows, and not for their expected values.
+
+    Examples
+    --------
+    >>> from priorshift.source.model import ProbabilityModel
+    >>> from priorshift.source import build_source
+    >>> P = np.array([[0.8, 0.2]] * 4 + [[0.2, 0.8]] + [[0.2, 0.8]] * 5)
+    >>> source = build_source(ProbabilityModel(classes=[0, 1]), P, [0] * 5 + [1] * 5)
+    >>> found = estimate_performance(source, believed(source, np.array([0.5, 0.5]), size=100))
+    >>> round(found.accuracy.value, 3), round(found.unadapted.accuracy.value, 3)
+    (0.9, 0.9)
+    """
+    level = check_chance("level", level, such_as=0.9)
+    check_positive("rows", rows)
+    if adapted is None:
+        adapted = reweighted(source, prior.prior, source.proba), np.arange(len(source.labels))
+    proba, some = adapted
+    common = prior.covariance, source.classes, level, rows
+    plain = Performance(_weighed(source, source.f0_proba[some], some, prior), *common)
+    return Performance(_weighed(source, proba, some, prior), *common, plain)
+
+
+def _weighed(source: Source, proba: FloatArray, rows: IntArray, prior: Believed) -> Weighed:
+    weights = None if source.row_weights is None else source.row_weights[rows]
+    influence = None if prior.influence is None else prior.influence[rows]
+    return Weighed.of(proba, source.labels[rows], prior.prior, weights, influence)
 
 
 class AccuracyReport(NamedTuple):
@@ -114,109 +353,37 @@ def estimate_accuracy(
     >>> round(report.accuracy, 3), report.recall.tolist()
     (0.9, [0.8, 1.0])
     """
+    adapted = None
+    if held_out is not None:
+        held_out = check_proba(held_out, source.n_classes)
+        if held_out.shape != source.proba.shape:
+            raise InputError(
+                f"held_out has {len(held_out)} rows, the source has {len(source.proba)}"
+            )
+        adapted = held_out, np.arange(len(source.labels))
     prior = check_prior(prior, source.n_classes)
-    level = check_chance("level", level, such_as=0.9)
-    check_positive("size, the number of rows behind the prior,", size)
-    adapted = reweighted(source, prior, source.proba) if held_out is None else held_out
-    adapted = check_proba(adapted, source.n_classes)
-    if adapted.shape != source.proba.shape:
-        raise InputError(f"held_out has {len(adapted)} rows, the source has {len(source.proba)}")
-    start, noise = 0.0, 0.0
+    found = estimate_performance(source, believed(source, prior, size), adapted, level=level)
+    overall = found.accuracy
     if rows is not None:
-        top = check_proba(rows, source.n_classes).max(axis=1)
-        start, noise = float(top.mean()), float(top.var()) / len(top)
-    means, spread = _surprise(source, adapted, rows is not None)
-    covariance = prior_covariance(source, prior, size)
-    accuracy = start + float(prior @ means)
-    if held_out is None:
-        accuracy -= _optimism(source, prior, covariance, rows is not None)
-    variance = noise + float((prior**2 * spread / source.counts).sum() + means @ covariance @ means)
-    width = float(ndtri((1.0 + level) / 2.0)) * np.sqrt(variance)
-    confusion = np.eye(source.n_classes)[adapted.argmax(axis=1)].T @ class_averages(source)
-    recall = np.diag(confusion).copy()
-    low, high = _wilson(recall, source.counts, level)
-    predicted = confusion @ prior
-    precision = np.full(source.n_classes, np.nan)
-    np.divide(prior * recall, predicted, out=precision, where=predicted > 0)
+        overall = _with_rows(found, check_proba(rows, source.n_classes))
+    recall = found.recall
     return AccuracyReport(
-        accuracy=float(np.clip(accuracy, 0.0, 1.0)),
-        low=float(np.clip(accuracy - width, 0.0, 1.0)),
-        high=float(np.clip(accuracy + width, 0.0, 1.0)),
-        recall=recall,
-        recall_low=low,
-        recall_high=high,
-        precision=precision,
+        accuracy=float(overall.value),
+        low=float(overall.low),
+        high=float(overall.high),
+        recall=np.asarray(recall.value),
+        recall_low=np.asarray(recall.low),
+        recall_high=np.asarray(recall.high),
+        precision=np.asarray(found.precision.value),
         held_out_size=held_out_size(source, prior),
     )
 
 
-def _surprise(source: Source, adapted: FloatArray, less_top: bool) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance over each class of being right, less the largest probability if asked."""
-    value = (adapted.argmax(axis=1) == source.labels).astype(np.float64)
-    if less_top:
-        value = value - adapted.max(axis=1)
-    weights = class_averages(source)
-    means = value @ weights
-    return means, np.maximum(value**2 @ weights - means**2, 0.0) + 0.5 / source.counts
-
-
-def prior_covariance(source: Source, prior: FloatArray, size: float) -> FloatArray:
-    """Covariance (K, K) of a class prior estimated from ``size`` rows, held-out set included.
-
-    No direction has more variance than a prior that is drawn anywhere from the simplex: an estimate
-    that f0 says little about still is a class prior.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> sure = np.repeat(np.eye(2), 10**4, axis=0)
-    >>> source = SimpleNamespace(
-    ...     proba=sure, labels=sure.argmax(axis=1), prior=np.full(2, 0.5), n_classes=2,
-    ...     counts=np.array([10**4, 10**4]),
-    ... )
-    >>> prior_covariance(source, np.array([0.5, 0.5]), 100).round(4)
-    array([[ 0.0025, -0.0025],
-           [-0.0025,  0.0025]])
-    """
-    h = influence_at(source, prior, size).of(source, source.proba)
-    weights = class_averages(source)
-    means = h.T @ weights
-    total = (h.T * (weights @ prior)) @ h - np.outer(means @ prior, means @ prior)
-    covariance = total / size
-    inner = (h.T * (weights @ (prior**2 / source.counts))) @ h
-    covariance += inner - (means * (prior**2 / source.counts)) @ means.T
-    values, vectors = np.linalg.eigh(covariance)
-    most = 1.0 / (source.n_classes * (source.n_classes + 1.0))
-    capped: FloatArray = (vectors * np.clip(values, 0.0, most)) @ vectors.T
-    return capped
-
-
-def _optimism(source: Source, prior: FloatArray, covariance: FloatArray, less_top: bool) -> float:
-    """How much the estimate gains because the rule and the weights share the error of the prior.
-
-    To first order the covariance of the prior with the class-wise means that the rule for it has:
-    central differences along the directions of the prior's error.
-    """
-    values, vectors = np.linalg.eigh(covariance)
-    total = 0.0
-    for value, direction in zip(values, vectors.T, strict=True):
-        if value <= _TINY:
-            continue
-        step = np.sqrt(value) * direction
-        ends = []
-        for point in (prior + step, prior - step):
-            moved = np.maximum(point, 0.0) / np.maximum(point, 0.0).sum()
-            means, _ = _surprise(source, reweighted(source, moved, source.proba), less_top)
-            ends.append((moved, means))
-        (up, up_means), (down, down_means) = ends
-        total += float((up - down) @ (up_means - down_means)) / 4.0
-    return total
-
-
-def _wilson(share: FloatArray, counts: AnyArray, level: float) -> tuple[FloatArray, FloatArray]:
-    """Wilson's interval for shares of counts."""
-    z = float(ndtri((1.0 + level) / 2.0))
-    scale = 1.0 + z**2 / counts
-    middle = (share + z**2 / (2 * counts)) / scale
-    width = z * np.sqrt(share * (1 - share) / counts + z**2 / (4 * counts**2)) / scale
-    return np.maximum(middle - width, 0.0), np.minimum(middle + width, 1.0)
+def _with_rows(found: Performance, rows: FloatArray) -> Estimated:
+    """The accuracy of rows that have predictions, and no labels."""
+    held, top = found.held, rows.max(axis=1)
+    right = row_argmax(held.proba) == held.labels
+    form = rowwise(held, right - held.proba.max(axis=1))
+    value = np.clip(form.value + top.mean(), 0.0, 1.0)
+    variance = form.variance(held, found.covariance) + top.var() / len(top)
+    return _estimated(value, *share_interval(value, variance, form.sizes, found.level), False)

@@ -2,8 +2,9 @@
 
 The *views* of a row are f0's confidence, its distance to the nearest class centre and to the
 nearest held-out row, the part of it that the leading directions of the held-out set do not explain,
-and its own features. All that is fitted is fitted on the held-out set; the values of its own rows
-are measured without them, as those of a new row are.
+and its own features. Of a source without features, the logarithms of f0's probabilities take their
+place. All that is fitted is fitted on the held-out set; the values of its own rows are measured
+without them, as those of a new row are.
 
 The *regions* are tails and tenths of every view. Under label shift a row of class k falls into a
 region with a probability that is the same at all times. All that is known of it is how many
@@ -19,25 +20,32 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from sklearn.utils import gen_batches
 
+from priorshift._numerics import log_floored, row_argmax
 from priorshift.errors import InputError, SourceError
-from priorshift.typing import AnyArray, FloatArray, IntArray
+from priorshift.typing import AnyArray, Float32Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from priorshift.source import Batch, Source
 
-MOST_COLUMNS = 128
-MOST_DIRECTIONS = 64
+MOST_COLUMNS = 64
+MOST_DIRECTIONS = 32
 _FOLDS = 5
 # Directions and centres hardly change with more rows than this.
-_FIT_ROWS = 10_000
+_FIT_ROWS = 4000
+# Rounds, and directions beyond those that are wanted, of the search for leading directions.
+_POWER_STEPS = 4
+_OVERSAMPLE = 8
 # Variance that is added to every direction, as a share of the mean variance within the classes:
 # little for the distance to the centres, much for that to the neighbours, where directions in which
 # the classes hardly vary would drown the others.
 _RIDGE = 0.1
 _NEAR_RIDGE = 1.0
 # Held-out rows that may be a neighbour.
-_REFERENCES = 1000
-_NEIGHBOUR_CHUNK = 512
+_REFERENCES = 500
+_CHUNK = 1024
+# Features beyond this are as far away as any: their squares stay finite.
+_FAR = 1e15
+_LEAST_PROBABILITY = 1e-6
 
 # Edges between regions, as quantiles of the held-out set; a region lies between two of them, by
 # number.
@@ -48,65 +56,79 @@ _BETWEEN = (
     *((first, _END) for first in (13, 12, 11)),
     *((number, number + 1) for number in range(3, 11)),
 )
-_COUNT_CHUNK = 4096
 
 
 class Shape(NamedTuple):
     """Class centres, leading directions and reference rows, as far as distances need them.
 
+    All in single precision: the cuts between regions are coarse, and the references many.
+
     Attributes
     ----------
-    mean, directions : (d,) and (p, d) arrays
-        A row's coordinates are ``(x - mean) @ directions.T``.
-    whiten, centres : (p, p) and (K, p) arrays
-        Makes the covariance within the classes the identity; the class means after that.
-    near, references : (p, p) and (m, p) arrays
-        The same for neighbours, with a larger ridge; the rows that can be a neighbour.
+    mean, axes : (d,) and (d, p) arrays
+        A row's coordinates are ``(x - mean) @ axes``: principal axes of the rows within their
+        classes, so that scaling the coordinates makes that covariance the identity.
+    scales : (p, 3) array
+        Squares of the scales of the coordinates: for the distance to the class centres, which has a
+        small ridge, for the span of the axes (1), and for neighbours, with a larger ridge.
+    centres, references : (p + 1, K) and (p + 1, m) arrays
+        Class means, and the rows that can be a neighbour: -2 times their scaled coordinates, which
+        are scaled again for the product with those of a row; the last entry is their squared norm.
     """
 
-    mean: FloatArray
-    directions: FloatArray
-    whiten: FloatArray
-    centres: FloatArray
-    near: FloatArray
-    references: FloatArray
+    mean: Float32Array
+    axes: Float32Array
+    scales: Float32Array
+    centres: Float32Array
+    references: Float32Array
 
     @classmethod
-    def of(cls, rows: FloatArray, labels: IntArray) -> Shape:
+    def of(cls, rows: Float32Array, labels: IntArray) -> Shape:
         """Fit to rows (n, d) with class indices."""
-        rows, labels = _thin(rows, _FIT_ROWS), _thin(labels, _FIT_ROWS)
-        mean, directions = _directions(rows)
-        coordinates = (rows - mean) @ directions.T
+        rows, labels = _thin(rows, _FIT_ROWS).astype(np.float64), _thin(labels, _FIT_ROWS)
+        mean = _column_means(rows)
+        centred = _centred(rows, mean)
+        directions = _directions(centred)
+        coordinates = centred @ directions
         present = np.unique(labels)
         means = np.array([coordinates[labels == k].mean(axis=0) for k in present])
         inner = coordinates - means[np.searchsorted(present, labels)]
         covariance = inner.T @ inner / max(len(rows) - len(present), 1)
-        whiten, near = _whiten(covariance, _RIDGE), _whiten(covariance, _NEAR_RIDGE)
-        references = _thin(coordinates, _REFERENCES) @ near
-        return cls(mean, directions, whiten, means @ whiten, near, references)
+        values, turn = np.linalg.eigh(covariance)
+        values = np.maximum(values, 0.0)
+        ridge = max(float(values.mean()), 1e-12)
+        white, near = (1.0 / (values + r * ridge) for r in (_RIDGE, _NEAR_RIDGE))
+        centres = _points(means @ turn, white)
+        references = _points(_thin(coordinates, _REFERENCES) @ turn, near)
+        scales = np.column_stack([white, np.ones_like(white), near])
+        parts = (mean, directions @ turn, scales, centres, references)
+        return cls(*(np.ascontiguousarray(part, dtype=np.float32) for part in parts))
 
-    def distances(self, rows: FloatArray) -> FloatArray:
-        """Distance to the nearest centre, and to the span of the directions, (n, 2)."""
-        centred = rows - self.mean
-        coordinates = centred @ self.directions.T
-        rest = (centred**2).sum(axis=1) - (coordinates**2).sum(axis=1)
-        nearest = _squares(coordinates @ self.whiten, self.centres).min(axis=1)
-        return np.asarray(np.sqrt(np.maximum(np.column_stack([nearest, rest]), 0.0)))
+    def distances(self, rows: Float32Array, own: IntArray | None = None) -> FloatArray:
+        """Distances to the nearest centre, to the span of the axes, to the nearest reference.
 
-    def neighbour(self, rows: FloatArray, own: IntArray | None = None) -> FloatArray:
-        """Distance to the nearest reference, (n,); where ``own`` is a reference, not to that one.
-
-        ``own`` is the row's own place among the references, -1 if it is not one.
+        Of shape (n, 3). ``own`` is the row's own place among the references, which then does not
+        count; -1 if it is not one. Rows that are too far for numbers get NaN.
         """
-        result = np.empty(len(rows))
-        for part in gen_batches(len(rows), _NEIGHBOUR_CHUNK):
-            coordinates = (rows[part] - self.mean) @ self.directions.T
-            squares = _squares(coordinates @ self.near, self.references)
+        with np.errstate(over="ignore", invalid="ignore"):
+            centred = _centred(rows, self.mean)
+            coordinates = centred @ self.axes
+            squares = (coordinates * coordinates) @ self.scales
+            gaps = coordinates @ self.references[:-1] + self.references[-1]
             if own is not None:
-                (mine,) = np.nonzero(own[part] >= 0)
-                squares[mine, own[part][mine]] = np.inf
-            result[part] = squares.min(axis=1)
-        return np.sqrt(np.maximum(result, 0.0))
+                (mine,) = np.nonzero(own >= 0)
+                gaps[mine, own[mine]] = np.inf
+            squares[:, 2] += gaps.min(axis=1)
+            gaps = coordinates @ self.centres[:-1] + self.centres[-1]
+            squares[:, 0] += gaps.min(axis=1)
+            squares[:, 1] = np.einsum("ij,ij->i", centred, centred) - squares[:, 1]
+            return np.sqrt(np.maximum(squares, 0.0))
+
+
+def _points(coordinates: FloatArray, scale: FloatArray) -> FloatArray:
+    """What the squared distance to points (m, p) needs of them, (p + 1, m)."""
+    norms = (coordinates**2) @ scale
+    return np.vstack([-2.0 * (coordinates * scale).T, norms])
 
 
 def _thin(rows: AnyArray, most: int) -> AnyArray:
@@ -118,31 +140,38 @@ def _stride(rows: int, most: int) -> int:
     return -(-rows // most)
 
 
-def _whiten(covariance: FloatArray, ridge: float) -> FloatArray:
-    scale = max(float(np.trace(covariance)) / len(covariance), 1e-12)
-    values, vectors = np.linalg.eigh(covariance)
-    whiten: FloatArray = vectors / np.sqrt(np.maximum(values, 0.0) + ridge * scale)
-    return whiten
+def _column_means(rows: AnyArray) -> FloatArray:
+    """Means of what is there: entries may be missing (NaN)."""
+    there = ~np.isnan(rows)
+    return np.asarray(np.where(there, rows, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1))
 
 
-def _squares(rows: FloatArray, points: FloatArray) -> FloatArray:
-    """Squared distances (n, m), up to rounding."""
-    squares: FloatArray = (points**2).sum(axis=1) - 2.0 * rows @ points.T
-    squares += (rows**2).sum(axis=1)[:, None]
-    return squares
+def _centred(rows: AnyArray, mean: AnyArray) -> AnyArray:
+    """Rows less the mean; what is missing is taken to be at the mean."""
+    centred = rows - mean
+    if np.isnan(centred.sum()):
+        centred[np.isnan(centred)] = 0.0
+    return centred
 
 
-def _directions(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """All axes of a narrow table; the leading principal directions of a wide one."""
-    mean = rows.mean(axis=0)
-    size = rows.shape[1]
-    if size <= MOST_DIRECTIONS:
-        return mean, np.eye(size)
-    from sklearn.decomposition import PCA  # slow to import, and most tables are narrow
+def _directions(centred: FloatArray) -> FloatArray:
+    """All axes of a narrow table; of a wide one the leading principal directions, (d, p).
 
-    leading = min(MOST_DIRECTIONS, len(rows) - 1)
-    fitted = PCA(max(leading, 1), svd_solver="randomized", random_state=0).fit(rows)
-    return fitted.mean_, np.ascontiguousarray(fitted.components_)
+    Subspace iteration from a random start of its own: what the left-out rows of a fold look like
+    must not be in the start.
+    """
+    size = centred.shape[1]
+    if size <= MOST_COLUMNS:
+        return np.eye(size)
+    rows = centred.astype(np.float32)
+    wanted = max(min(MOST_DIRECTIONS, len(rows) - 1), 1)
+    start = np.random.default_rng(0).normal(size=(size, min(wanted + _OVERSAMPLE, size)))
+    basis = np.linalg.qr(start.astype(np.float32))[0]
+    for _ in range(_POWER_STEPS):
+        basis = np.linalg.qr(rows.T @ (rows @ basis))[0]
+    inner = rows @ basis
+    turn = np.linalg.eigh((inner.T @ inner).astype(np.float64))[1][:, ::-1][:, :wanted]
+    return np.asarray(np.linalg.qr(basis.astype(np.float64) @ turn)[0])
 
 
 class Views(NamedTuple):
@@ -151,7 +180,7 @@ class Views(NamedTuple):
     Attributes
     ----------
     columns : (c,) array
-        The features that are looked at one by one: all, or the 128 that vary most.
+        The features that are looked at one by one: all, or the 64 that vary most.
     shape : Shape
         For the distances.
     names : tuple of str
@@ -176,17 +205,19 @@ class Views(NamedTuple):
     @classmethod
     def of(cls, source: Source) -> tuple[Views, FloatArray]:
         """Fit to a source; also return the views of its held-out rows, by folds without them."""
-        if source.risk.weights is not None:
+        if not has_rows(source):
             raise SourceError(
                 "the guard needs every row of the held-out set, and a sketch has replaced them: "
                 "give the sketch to the learner, such as ATLAS(sketch='coreset:1000')"
             )
-        rows = np.asarray(source.risk.XT.T, dtype=np.float64)
-        rows = _never_empty(rows[:, : rows.shape[1] - bool(source.features.intercept)])
-        columns = np.sort(np.argsort(-rows.var(axis=0), kind="stable")[:MOST_COLUMNS])
-        wide = rows.shape[1] > MOST_DIRECTIONS
-        names = ["confidence", "distance", *(["residual"] if wide else []), "neighbour"]
-        names += [f"feature {column}" for column in columns]
+        width = source.risk.XT.shape[0] - bool(source.features.intercept)
+        rows = _rows(source.risk.XT.T[:, :width], source.f0_proba)
+        spread = _centred(rows, _column_means(rows)).var(axis=0)
+        columns = np.sort(np.argsort(-spread, kind="stable")[:MOST_COLUMNS])
+        names = ["confidence", "distance"]
+        names += ["residual"] if rows.shape[1] > MOST_COLUMNS else []
+        kind = "feature" if width else "log-probability"
+        names += ["neighbour", *(f"{kind} {column}" for column in columns)]
         views = cls(columns, Shape.of(rows, source.labels), tuple(names))
         distances = views._held_out_distances(rows, source.labels)
         return views, views._stack(source.f0_proba, distances, rows)
@@ -198,16 +229,14 @@ class Views(NamedTuple):
 
     def read(self, batch: Batch) -> FloatArray:
         """The views (n, V) of a batch."""
-        # Held-out rows are stored in float32: what was equal there has to be equal here.
-        rows = batch.features[:, : len(self.shape.mean)].astype(np.float32).astype(np.float64)
-        rows = _never_empty(rows)
-        near = self.shape.neighbour(rows)
-        distances = np.column_stack([self.shape.distances(rows), near])
         # f0 as it is: a calibration is fitted to the whole held-out set, but judged there by folds,
         # so that calibrated probabilities of held-out set and stream are not alike.
-        return self._stack(batch.f0_proba, distances, rows)
+        own = self.names[-1].startswith("log-probability")
+        width = 0 if own else len(self.shape.mean)
+        rows = _rows(batch.features[:, :width], batch.f0_proba)
+        return self._stack(batch.f0_proba, self.shape.distances(rows), rows)
 
-    def _held_out_distances(self, rows: FloatArray, labels: IntArray) -> FloatArray:
+    def _held_out_distances(self, rows: Float32Array, labels: IntArray) -> FloatArray:
         """Distances (n, 3) of the held-out rows, none measured by what it helped to fit."""
         # Rows are sorted by class: dealing them out in turn gives every fold its share of each.
         folds = np.arange(len(rows)) % min(_FOLDS, len(rows))
@@ -215,21 +244,55 @@ class Views(NamedTuple):
         for fold in range(folds.max() + 1):
             out = folds == fold
             shape = Shape.of(rows[~out], labels[~out]) if not out.all() else self.shape
-            result[out, :2] = shape.distances(rows[out])
+            result[out] = _in_chunks(shape, rows[out])
         step = _stride(len(rows), _FIT_ROWS) * _stride(len(_thin(rows, _FIT_ROWS)), _REFERENCES)
         own = np.full(len(rows), -1)
         own[::step] = np.arange(len(own[::step]))
-        result[:, 2] = self.shape.neighbour(rows, own)
+        result[:, 2] = _in_chunks(self.shape, rows, own)[:, 2]
         return result
 
     def _stack(self, proba: FloatArray, distances: FloatArray, rows: AnyArray) -> FloatArray:
-        some = distances if "residual" in self.names else distances[:, [0, 2]]
-        return np.column_stack([proba.max(axis=1), some, rows[:, self.columns]])
+        values = np.empty((len(rows), len(self.names)))
+        values[:, 0] = proba.max(axis=1)
+        values[:, 1] = distances[:, 0]
+        values[:, 2 : self.summaries] = distances[
+            :, 5 - self.summaries :
+        ]  # without residual or with
+        values[:, self.summaries :] = rows[:, self.columns]
+        return values
 
 
-def _never_empty(rows: FloatArray) -> FloatArray:
-    """The rows; a column of zeros where the intercept was all that there is."""
-    return rows if rows.shape[1] else np.zeros((len(rows), 1))
+def _in_chunks(shape: Shape, rows: Float32Array, own: IntArray | None = None) -> FloatArray:
+    """Distances (n, 3) of many rows, with the memory of some."""
+    return np.concatenate(
+        [
+            shape.distances(rows[part], None if own is None else own[part])
+            for part in gen_batches(len(rows), _CHUNK)
+        ]
+    )
+
+
+def has_rows(source: Source) -> bool:
+    """Whether a source holds every row of its held-out set, and not a sketch of them."""
+    return bool(source.risk.XT.shape[1] == len(source.labels))
+
+
+def has_views(source: Source) -> bool:
+    """Whether there is anything that held-out rows and rows of a stream have in the same way.
+
+    Of a cross-fitted f0 only features: other models than the stream's gave the probabilities.
+    """
+    width = source.risk.XT.shape[0] - bool(source.features.intercept)
+    return has_rows(source) and (width > 0 or not source.cross_fitted)
+
+
+def _rows(features: AnyArray, proba: FloatArray) -> Float32Array:
+    """Features, or without any the logarithms of f0's probabilities, such that squares are finite.
+
+    Held-out rows are stored in float32: what is equal there has to be equal in a batch.
+    """
+    rows = features if features.shape[1] else log_floored(proba, _LEAST_PROBABILITY)
+    return np.asarray(np.minimum(np.maximum(rows, -_FAR), _FAR), dtype=np.float32)
 
 
 class Regions(NamedTuple):
@@ -244,11 +307,13 @@ class Regions(NamedTuple):
     share : (J,) array
         The part of the error probability that is spent on each region; they sum to one.
     counts : (J, K) array
-        Held-out rows in each region, by class.
+        Held-out rows in each region, by class; as floats, since products are all they are for.
     confusion : (K, K) array
         Column k: how f0 calls rows of class k, one row more spread over all calls.
     rows : (K,) array
-        Held-out rows of each class.
+        Held-out rows of each class. Of a class without any nothing is known: it stands here with
+        one row, which f0 calls right and which lies in every region, so that no number of such rows
+        surprises.
 
     Examples
     --------
@@ -258,7 +323,8 @@ class Regions(NamedTuple):
     >>> X = np.linspace(-1, 1, 10)[:, None]
     >>> source = build_source(LinearModel([[-1.0], [1.0]], [0, 1]), X, X[:, 0] > 0, intercept=False)
     >>> regions = Regions.of(source)
-    >>> regions.size == len(regions.counts) == len(regions.hits(source.read(X)))
+    >>> cells = regions.cells(source.read(X))
+    >>> regions.size == len(regions.counts) == len(regions.hits(count(cells)))
     True
     """
 
@@ -268,7 +334,7 @@ class Regions(NamedTuple):
     first: IntArray
     last: IntArray
     share: FloatArray
-    counts: IntArray
+    counts: FloatArray
     confusion: FloatArray
     rows: IntArray
 
@@ -278,23 +344,36 @@ class Regions(NamedTuple):
         views, values = Views.of(source)
         edges = np.array([_edges(column) for column in values.T])
         view, first, last = _all_regions(edges, views.summaries)
-        cells = np.array(
-            [_below(values[source.labels == k], edges) for k in range(source.n_classes)]
-        )
-        counts = (cells[:, view, last] - cells[:, view, first]).T
+        cells = _cells(values, edges)
+        counts = np.array(
+            [
+                _inside(count(cells[source.labels == k]), view, first, last)
+                for k in range(source.n_classes)
+            ]
+        ).T.astype(np.float64)
         # A region that holds all rows can never hold too many.
         useful = counts.sum(axis=1) < len(values)
+        if source.cross_fitted:  # the stream's f0 has seen more rows, and is surer, than those here
+            useful &= view != 0
         view, first, last, counts = view[useful], first[useful], last[useful], counts[useful]
         share = _shares(view, first, last, views.summaries)
-        called = source.confusion * source.counts + 1.0 / source.n_classes
+        called = np.zeros((source.n_classes, source.n_classes))
+        np.add.at(called, (row_argmax(source.f0_proba), source.labels), 1.0)
+        (missing,) = np.nonzero(source.counts == 0)
+        called[missing, missing] = 1.0
+        counts[:, missing] = 1
+        called += 1.0 / source.n_classes
         confusion = called / called.sum(axis=0)
-        return cls(views, edges, view, first, last, share, counts, confusion, source.counts)
+        rows = np.maximum(source.counts, 1)
+        return cls(
+            views, edges, view, first, last, share, np.ascontiguousarray(counts), confusion, rows
+        )
 
     def check(self, source: Source) -> None:
         """Refuse arrays that do not fit each other or the source, as a damaged file may hold."""
         J, V, K = len(self.view), len(self.views.names), source.n_classes
-        d, p = len(self.views.shape.mean), len(self.views.shape.directions)
-        shapes = {
+        d, p = len(self.views.shape.mean), len(self.views.shape.scales)
+        shapes: dict[str, tuple[AnyArray, tuple[int, ...]]] = {
             "edges": (self.edges, (V, _END + 1)),
             "first": (self.first, (J,)),
             "last": (self.last, (J,)),
@@ -302,11 +381,13 @@ class Regions(NamedTuple):
             "counts": (self.counts, (J, K)),
             "confusion": (self.confusion, (K, K)),
             "rows": (self.rows, (K,)),
-            "directions": (self.views.shape.directions, (p, d)),
-            "whiten": (self.views.shape.whiten, (p, p)),
-            "near": (self.views.shape.near, (p, p)),
-            "centres": (self.views.shape.centres, (len(self.views.shape.centres), p)),
-            "references": (self.views.shape.references, (len(self.views.shape.references), p)),
+            "axes": (self.views.shape.axes, (d, p)),
+            "scales": (self.views.shape.scales, (p, 3)),
+            "centres": (self.views.shape.centres, (p + 1, self.views.shape.centres.shape[-1])),
+            "references": (
+                self.views.shape.references,
+                (p + 1, self.views.shape.references.shape[-1]),
+            ),
         }
         for name, (array, shape) in shapes.items():
             if np.shape(array) != shape:
@@ -325,19 +406,21 @@ class Regions(NamedTuple):
         """The number of regions, J."""
         return len(self.view)
 
-    def hits(self, batch: Batch) -> IntArray:
-        """Rows of the batch in each region, (J,)."""
-        below = np.zeros(self.edges.shape, dtype=np.intp)
-        values = self.views.read(batch)
-        for part in gen_batches(len(values), _COUNT_CHUNK):
-            below += _below(values[part], self.edges)
-        return below[self.view, self.last] - below[self.view, self.first]
+    def cells(self, batch: Batch) -> AnyArray:
+        """Between which two edges every view of every row lies, (n, V)."""
+        if len(batch.proba) <= _CHUNK:
+            return _cells(self.views.read(batch), self.edges)
+        parts = gen_batches(len(batch.proba), _CHUNK)  # so that memory does not grow with the batch
+        return np.concatenate([self.cells(batch.rows(part)) for part in parts])
+
+    def hits(self, counts: IntArray) -> IntArray:
+        """Rows in each region, (J,), of rows in each cell (V, E - 1)."""
+        return _inside(counts, self.view, self.first, self.last)
 
     def holds(self, batch: Batch, region: int) -> AnyArray:
         """Say of each row of the batch whether it is in the region, (n,) of bool."""
-        values = self.views.read(batch)[:, self.view[region]]
-        low, high = self.bounds(region)
-        return np.asarray((values > low) & (values <= high))
+        cells = self.cells(batch)[:, self.view[region]]
+        return np.asarray((cells >= self.first[region]) & (cells < self.last[region]))
 
     def bounds(self, region: int) -> tuple[float, float]:
         """The two ends of a region."""
@@ -361,7 +444,8 @@ class Regions(NamedTuple):
 
 def _edges(values: FloatArray) -> FloatArray:
     """Half-way between two values that occur, so that the last bits of a value do not matter."""
-    ordered = np.unique(values)
+    values = values[~np.isnan(values)]
+    ordered = np.unique(values) if len(values) else np.zeros(1)
     if len(ordered) == 1:
         # A constant: below it, at it, and above it.
         sign = np.where(np.arange(len(_QUANTILES)) < len(_QUANTILES) // 2, -1.0, 1.0)
@@ -388,9 +472,30 @@ def _all_regions(edges: FloatArray, summaries: int) -> tuple[IntArray, IntArray,
     return view, first, last
 
 
-def _below(values: FloatArray, edges: FloatArray) -> IntArray:
-    """How many values of each view are at most each edge, (V, E)."""
-    return np.asarray((values[:, :, None] <= edges).sum(axis=0))
+def _cells(values: FloatArray, edges: FloatArray) -> AnyArray:
+    """The number of the cell of each value (n, V); what is missing is above all edges."""
+    below = values <= edges.T[1:-1, None, :]
+    return np.asarray((_END - 1) - np.add.reduce(below.view(np.uint8), axis=0, dtype=np.uint8))
+
+
+def count(cells: AnyArray) -> IntArray:
+    """Rows in each cell of each view, (V, E - 1), of cells (n, V).
+
+    Examples
+    --------
+    >>> count(np.array([[0], [0], [2]]))[0, :4].tolist()
+    [2, 0, 1, 0]
+    """
+    size = cells.shape[1]
+    flat = (cells + _END * np.arange(size)).ravel()
+    return np.bincount(flat, minlength=_END * size).reshape(size, _END)
+
+
+def _inside(counts: IntArray, view: IntArray, first: IntArray, last: IntArray) -> IntArray:
+    """Rows between two edges of a view, (J,)."""
+    below = np.zeros((len(counts), _END + 1), dtype=np.int64)
+    np.cumsum(counts, axis=1, out=below[:, 1:])
+    return below[view, last] - below[view, first]
 
 
 def _shares(view: IntArray, first: IntArray, last: IntArray, summaries: int) -> FloatArray:

@@ -1,0 +1,222 @@
+"""Performance without labels against the truth: ``python -m benchmarks.performance``.
+
+Every file of the data folder is put together and split anew for each seed: rows to train on, a
+held-out set, and a pool that windows are drawn from, so that label shift holds. The class prior
+drifts; ``auto`` adapts to windows of 1,000 rows, and ``performance()`` is asked after each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
+
+from priorshift import LabelShiftClassifier
+from priorshift.datasets import load_dataset
+from priorshift.datasets.files import ORIGINS, named_file
+from priorshift.monitoring.metrics import Weighed
+from priorshift.monitoring.performance import Performance
+
+METRICS = ("accuracy", "f1", "recall", "auc", "log_loss")
+ROWS = 1000
+TRAIN, HELD_OUT, POOL = 3000, 10_000, 8000
+RESAMPLES = 5
+# Of rarer classes a window says too little to compare with.
+FEWEST = 20
+EVERY = 2  # windows from one class prior to the next
+
+
+class Problem(NamedTuple):
+    """A model with its held-out set, rows to draw windows from, and the class priors to come."""
+
+    clf: LabelShiftClassifier
+    X: np.ndarray
+    y: np.ndarray
+    priors: np.ndarray
+
+
+def drift(prior: np.ndarray, windows: int, rng: np.random.Generator) -> np.ndarray:
+    """Class priors (windows, K) on the way from one to the next, all drawn around the source's."""
+    ends = [prior]
+    for _ in range(-(-windows // EVERY)):
+        mu = prior * rng.gamma(1.0, size=len(prior))
+        ends.append(mu / mu.sum())
+    places = np.arange(1, windows + 1) / EVERY
+    left = np.minimum(places.astype(int), len(ends) - 2)
+    part = (places - left)[:, None]
+    return (1 - part) * np.array(ends)[left] + part * np.array(ends)[left + 1]
+
+
+def real(name: str, seed: int, windows: int, learner: str) -> Problem:
+    """One split of a file."""
+    data = load_dataset(name)
+    X = np.concatenate([data.X0, data.population.X])
+    y = np.concatenate([data.y0, data.population.y])
+    rng = np.random.default_rng([7, seed])
+    order = rng.permutation(len(y))
+    held = min(HELD_OUT, len(y) // 2)
+    train = 0 if data.probabilities else min(TRAIN, len(y) // 6)
+    parts = np.split(order, [train, train + held])
+    X_held, y_held = X[parts[1]], y[parts[1]]
+    if data.probabilities:
+        clf = LabelShiftClassifier.from_probabilities(X_held, y_held, learner=learner)
+    else:
+        model = LogisticRegression(max_iter=100).fit(X[parts[0]], y[parts[0]])
+        clf = LabelShiftClassifier(model, learner=learner).fit(X_held, y_held)
+    rest = parts[2][:POOL]
+    return Problem(clf, X[rest], y[rest], drift(clf.source_.prior, windows, rng))
+
+
+def rare(seed: int, windows: int, learner: str) -> Problem:
+    """Two Gaussian classes with an AUC of 0.97, 3 % of the second; it drifts from 1 to 15 %."""
+    rng = np.random.default_rng([8, seed])
+
+    def draw(n: int, share: float) -> tuple[np.ndarray, np.ndarray]:
+        y = (rng.random(n) < share).astype(int)
+        X = rng.normal(size=(n, 6)) + 1.7 * y[:, None] * np.array([1, 1, 0.5, 0.5, 0.2, 0])
+        return X, y
+
+    X, y = draw(10_000, 0.03)
+    clf = LabelShiftClassifier(LogisticRegression().fit(X, y), learner=learner).fit(
+        *draw(10_000, 0.03)
+    )
+    share = np.linspace(0.01, 0.15, windows)
+    X0, y0 = draw(100_000, 0.0)
+    X1, y1 = draw(20_000, 1.0)
+    return Problem(clf, np.r_[X0, X1], np.r_[y0, y1], np.column_stack([1 - share, share]))
+
+
+def truth(proba: np.ndarray, y: np.ndarray, mu: np.ndarray | None = None) -> dict:
+    """Metrics of labelled rows, each as values and ends (3, M); weighed by a class prior or not."""
+    K = proba.shape[1]
+    shares = np.bincount(y, minlength=K) / len(y) if mu is None else mu
+    found = Performance(Weighed.of(proba, y, shares), np.zeros((K, K)), np.arange(K))
+    return {
+        name: np.array([np.atleast_1d(end) for end in getattr(found, name)]) for name in METRICS
+    }
+
+
+def window(
+    problem: Problem, mu: np.ndarray, rng: np.random.Generator, again: bool = False
+) -> np.ndarray:
+    """Numbers of the rows of a window: of each class without replacement, while there are some.
+
+    With ``again`` rows are drawn with replacement: then windows differ from the pool as they do,
+    drawn without, from what the pool was drawn from.
+    """
+    counts = rng.multinomial(ROWS, mu)
+    rows = []
+    for k, count in enumerate(counts):
+        own = np.flatnonzero(problem.y == k)
+        rows.append(rng.choice(own, count, replace=again or count > len(own)))
+    return rng.permutation(np.concatenate(rows))
+
+
+class Seen(NamedTuple):
+    """One metric of one window (and class): errors, and whether the two intervals held."""
+
+    error: float
+    draw: float
+    held: float
+    held_rows: float
+
+
+def watched(problem: Problem, seed: int) -> Iterator[tuple[str, Seen, float]]:
+    """Adapt to all windows, and compare; also the seconds that the answer took."""
+    rng, clf = np.random.default_rng([9, seed]), problem.clf
+    for mu in problem.priors:
+        rows = window(problem, mu, rng)
+        y, proba = problem.y[rows], clf.adapt_predict_proba(problem.X[rows])
+        began = time.process_time()
+        found, wide = clf.performance(0.9), clf.performance(0.9, rows=ROWS)
+        for name in METRICS:
+            getattr(found, name)
+        seconds = time.process_time() - began
+        answers = [
+            {name: np.array([np.atleast_1d(end) for end in getattr(one, name)]) for name in METRICS}
+            for one in (found, wide)
+        ]
+        every = clf.predict_proba(problem.X)
+        here, expected = truth(proba, y), truth(every, problem.y, mu)
+        again = []
+        for _ in range(RESAMPLES):
+            some = window(problem, mu, rng, again=True)
+            again.append(truth(every[some], problem.y[some]))
+        common = np.bincount(y, minlength=len(mu)) >= FEWEST
+        for name in METRICS:
+            value, low, high = answers[0][name]
+            middle, least, most = expected[name]
+            draws = np.nanmean([np.abs(one[name][0] - middle) for one in again], axis=0)
+            # Two intervals, squared and added: the pool is finite as the held-out set is.
+            low = value - np.hypot(value - low, most - middle)
+            high = value + np.hypot(high - value, middle - least)
+            _, first, last = answers[1][name]
+            for k in np.flatnonzero(common) if len(value) > 1 else [0]:
+                own = here[name][0, k]
+                seen = Seen(
+                    value[k] - own,
+                    draws[k],
+                    low[k] <= middle[k] <= high[k],
+                    first[k] <= own <= last[k],
+                )
+                yield name, seen, seconds
+
+
+def report(name: str, problems: Iterator[Problem]) -> None:
+    """One line for each metric: errors in points (nats for the log-loss), coverage in %."""
+    tally: dict[str, list[Seen]] = defaultdict(list)
+    times = []
+    for seed, problem in enumerate(problems):
+        for metric, seen, seconds in watched(problem, seed):
+            tally[metric].append(seen)
+            times.append(seconds)
+    for metric, all_seen in tally.items():
+        found = Seen(*np.array(all_seen, dtype=float).T)
+        scale = 1.0 if metric == "log_loss" else 100.0
+        error, draw = scale * np.abs(found.error).mean(), scale * np.abs(found.draw).mean()
+        held, held_rows = 100 * found.held.mean(), 100 * found.held_rows.mean()
+        print(
+            f"{name:24} {metric:10} {scale * found.error.mean():+8.3f} {error:8.3f} {draw:8.3f} "
+            f"{error / draw:6.2f} {held:6.0f} {held_rows:6.0f}",
+            flush=True,
+        )
+    print(f"{name:24} (an answer takes {1e3 * np.mean(times):.0f} ms)", flush=True)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="benchmarks.performance", description=__doc__)
+    parser.add_argument("--splits", type=int, default=8, help="splits of each file")
+    parser.add_argument("--windows", type=int, default=4, help="windows of each split")
+    parser.add_argument("--learner", default="auto")
+    parser.add_argument("--data", nargs="*", help="files; by default all, and the rare class")
+    args = parser.parse_args(argv)
+    names = args.data or ["rare", *(n for n in ORIGINS if named_file(n).exists())]
+    print(
+        f"{args.splits} splits, {args.windows} windows of {ROWS} rows; in points (log-loss: nats)"
+    )
+    print("mean: of the errors; abs.: mean absolute error; draw: what drawing the window causes;")
+    print("held: % of 90 % intervals that hold the expected value, as far as the pool tells it;")
+    print("rows: % of those with rows=1000 that hold the window's own value")
+    print(
+        f"{'data':24} {'metric':10} {'mean':>8} {'abs.':>8} {'draw':>8} {'ratio':>6}   held   rows"
+    )
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a model has not converged does not matter here
+        for name in names:
+            seeds = range(args.splits)
+            make = rare if name == "rare" else lambda *rest, name=name: real(name, *rest)
+            report(name, (make(seed, args.windows, args.learner) for seed in seeds))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

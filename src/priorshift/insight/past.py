@@ -1,0 +1,111 @@
+"""The past of a stream: its history as a frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from priorshift._extras import need
+from priorshift.insight.present import no_history, on_held_out
+from priorshift.monitoring.believed import reading
+from priorshift.monitoring.history import FIELDS
+from priorshift.monitoring.metrics import Weighed, accuracy, share_interval
+from priorshift.source import Source
+from priorshift.stream import Deployment, Stream
+from priorshift.typing import AnyArray, FloatArray
+
+# Held-out rows, about, by which the past is told.
+_PAST_ROWS = 1000
+_TINY = 1e-12
+
+
+def history(deployment: Deployment, stream: Stream, level: float = 0.9) -> Any:
+    """The history of a stream as a pandas frame; see ``LabelShiftClassifier.history_``."""
+    need("pandas")
+    import pandas as pd
+
+    return pd.DataFrame(history_columns(deployment, stream, level)).set_index("round")
+
+
+def history_columns(
+    deployment: Deployment, stream: Stream, level: float = 0.9
+) -> dict[str, AnyArray]:
+    """The columns of the history's frame, by name; that of the index is ``round``."""
+    if stream.history is None:
+        raise no_history()
+    records, source = stream.history, deployment.source
+    columns: dict[str, Any] = {name: records.field(name) for name in FIELDS}
+    for name in ("round", "batches", "rows", "labels", "regime"):
+        columns[name] = columns[name].astype(np.int64)
+    columns["time"] = np.where(np.isfinite(columns["time"]), columns["time"], np.nan)
+    for name in ("guard", "shift"):
+        columns[f"{name}_p_value"] = np.exp(columns.pop(f"{name}_log_p"))
+    columns["accuracy"], columns["accuracy_unadapted"] = _past_accuracies(deployment, stream)
+    low, high = _past_intervals(deployment, stream, level)
+    for name, values in (("prior", records.priors), ("low", low), ("high", high)):
+        for k, label in enumerate(source.classes.tolist()):
+            columns[f"{name}_{label}"] = values[:, k]
+    return columns
+
+
+def _step(deployment: Deployment) -> int:
+    """Of which held-out rows the past is told: every one, or every so many of very many."""
+    return max(1, len(deployment.source.labels) // _PAST_ROWS)
+
+
+def _past_accuracies(deployment: Deployment, stream: Stream) -> tuple[FloatArray, FloatArray]:
+    """Estimated accuracies (R,), adapted and unadapted, under the class prior of each record.
+
+    Adapted is NaN for a learner whose predictions do not follow from its class prior.
+    """
+    assert stream.history is not None
+    source, learner, step = deployment.source, deployment.learner, _step(deployment)
+    records = stream.history
+    found = np.full((2, len(records.records)), np.nan)
+    falls = deployment.on_alarm == "fall-back"
+    beliefs = zip(
+        records.priors, records.field("unchanged"), records.field("guard") * falls, strict=True
+    )
+    for place, (prior, unchanged, share) in enumerate(beliefs):
+        rows = np.arange(0, len(source.labels), step)
+        sides = [(source.f0_proba[rows], rows)]
+        if learner.reweights:
+            sides.append(on_held_out(deployment, stream, prior, unchanged, share, step))
+        for side, (proba, some) in enumerate(sides):
+            weights = None if source.row_weights is None else source.row_weights[some]
+            held = Weighed.of(proba, source.labels[some], prior, weights)
+            found[side, place] = accuracy(held).value[0]
+    return found[1], found[0]
+
+
+def _past_intervals(
+    deployment: Deployment, stream: Stream, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Ends (R, K) of intervals around the class prior of each record, all at once.
+
+    As those of the present, but class by class, and with influence functions at the source prior.
+    """
+    assert stream.history is not None
+    records, source = stream.history, deployment.source
+    rows = records.field("rows")[:, None]
+    size = np.maximum(records.field("size"), 1.0)[:, None]
+    prior, linear = records.priors, reading(source)
+    told = np.clip((records.read / source.prior) @ linear.inverse.T, 0.0, 1.0)
+    noise, own = _variance(source, told, rows), _variance(source, prior, size)
+    share = np.maximum(1.0 - noise / ((told - prior) ** 2 + _TINY), own / (own + noise))
+    low, high = share_interval(
+        prior + share * (told - prior),
+        (1.0 - share) * own + share * noise,
+        (1.0 - share) * size + share * rows,
+        level,
+    )
+    return np.minimum(low, prior), np.maximum(high, prior)
+
+
+def _variance(source: Source, prior: FloatArray, rows: FloatArray) -> FloatArray:
+    """Variances (R, K) of class priors (R, K) that were estimated from rows (R, 1)."""
+    linear = reading(source)
+    drawn = (prior @ linear.squares.T - prior**2) / rows
+    held = (prior**2 / np.maximum(source.counts, 1)) @ linear.variances.T
+    return np.maximum(drawn, 0.0) + held + _TINY

@@ -1,0 +1,162 @@
+"""The present of a stream: its class prior, what predictions are worth, how far it has shifted."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from priorshift._validation import check_integer
+from priorshift.errors import InputError
+from priorshift.monitoring.believed import Believed, believed, known, reconciled
+from priorshift.monitoring.history import History
+from priorshift.monitoring.intervals import prior_interval as interval_around
+from priorshift.monitoring.performance import Performance, estimate_performance
+from priorshift.monitoring.shift import Shift
+from priorshift.stream import Deployment, Stream
+from priorshift.typing import FloatArray, IntArray
+
+# Of a shift that is less sure it is not said when it began.
+_SURE = 0.05
+
+
+def effective_size(deployment: Deployment, stream: Stream) -> float:
+    """How many rows the present class prior rests on.
+
+    A learner that does not say has the rows of the last batch: it may rest on more. Before the
+    first batch it is the held-out set.
+    """
+    said = deployment.learner.effective_size(deployment.source, stream.state)
+    if said:
+        return max(float(said), 1.0)
+    if stream.history is not None and len(stream.history.records):
+        return float(stream.history.field("size")[-1])
+    if int(stream.state.t):
+        raise no_history()
+    return float(len(deployment.source.labels))
+
+
+def judged_by(deployment: Deployment, stream: Stream) -> Believed:
+    """The present class prior to judge by: the learner's, held against its latest rows."""
+    prior, size = np.asarray(deployment.prior(stream)), effective_size(deployment, stream)
+    if stream.history is None or not len(stream.history.records):
+        return believed(deployment.source, prior, size)
+    recent = _mean(stream.history.last_rows(size))
+    return _against(deployment, prior, size, recent)
+
+
+def _against(deployment: Deployment, prior: FloatArray, size: float, recent: _Span) -> Believed:
+    """A class prior, held against rows."""
+    return reconciled(
+        deployment.source, prior, size, read=recent.read, then=recent.prior, rows=recent.rows
+    )
+
+
+def prior_interval(
+    deployment: Deployment, stream: Stream, level: float = 0.9
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends (K,) of a confidence interval around the present class prior.
+
+    It is that of the class prior to judge by, and reaches as far as the learner's.
+    """
+    found = judged_by(deployment, stream)
+    own = np.asarray(deployment.prior(stream))
+    low, high = interval_around(deployment.source, found.prior, found.size, level, corrected=True)
+    return np.minimum(low, own), np.maximum(high, own)
+
+
+def performance(
+    deployment: Deployment,
+    stream: Stream,
+    level: float = 0.9,
+    *,
+    last: int | None = None,
+    prior: Any = None,
+    rows: float | None = None,
+) -> Performance:
+    """Estimate, without labels, what predictions are worth; see ``LabelShiftClassifier``."""
+    source, learner = deployment.source, deployment.learner
+    if last is not None and prior is not None:
+        raise InputError("give last=, a number of batches, or prior=, not both")
+    own = np.asarray(deployment.prior(stream))
+    unchanged, share = learner.unchanged(source, stream.state), deployment.fallen_back(stream)
+    if prior is not None:
+        found = known(source, prior)
+        own, unchanged = found.prior, 0.0
+    elif last is not None:
+        check_integer(last, "last", least=1)
+        span = _mean(_kept(stream).last(last))
+        own, unchanged = span.prior, span.unchanged
+        share = span.share if deployment.on_alarm == "fall-back" else 0.0
+        found = _against(deployment, own, max(span.size, span.rows), span)
+    else:
+        found = judged_by(deployment, stream)
+    adapted = on_held_out(deployment, stream, own, unchanged, share)
+    return estimate_performance(source, found, adapted, level=level, rows=rows)
+
+
+def on_held_out(
+    deployment: Deployment,
+    stream: Stream,
+    prior: FloatArray,
+    unchanged: float,
+    share: float,
+    step: int = 1,
+) -> tuple[FloatArray, IntArray]:
+    """What the deployment would predict of held-out rows, and the numbers of these rows."""
+    source = deployment.source
+    proba, rows = deployment.learner.held_out_proba(source, stream.state, prior, unchanged, step)
+    return (1.0 - share) * proba + share * source.f0_proba[rows], rows
+
+
+class _Span(NamedTuple):
+    """Means over some batches, weighed by their rows, and the number of the rows."""
+
+    prior: FloatArray
+    read: FloatArray
+    unchanged: float
+    share: float
+    size: float
+    rows: float
+
+
+def _mean(records: History) -> _Span:
+    rows = records.field("rows")
+    weights = rows / rows.sum()
+    unchanged, share, size = (
+        float(weights @ records.field(name)) for name in ("unchanged", "guard", "size")
+    )
+    priors, read = weights @ records.priors, weights @ records.read
+    return _Span(priors, read, unchanged, share, size, float(rows.sum()))
+
+
+def _kept(stream: Stream) -> History:
+    """The history of a stream that has one."""
+    if stream.history is None:
+        raise no_history()
+    if not len(stream.history.records):
+        raise InputError("last= asks for past batches, and there are none yet: call adapt first")
+    return stream.history
+
+
+def no_history() -> InputError:
+    """What to say to who asks a stream for a past that it does not keep."""
+    return InputError(
+        "this stream keeps no history: make the classifier with history=512, or the deployment"
+    )
+
+
+def shift(deployment: Deployment, stream: Stream) -> Shift:
+    """How far the class prior is from the source prior, since when, and how sure that is."""
+    if stream.shift is None or stream.history is None:
+        raise no_history()
+    prior, source_prior = np.asarray(deployment.prior(stream)), deployment.source.prior
+    sure = stream.shift.p_value <= _SURE and stream.shift.since > 0
+    since, time = stream.shift.since if sure else None, None
+    if since is not None:
+        place = int(np.searchsorted(stream.history.field("round"), since))
+        seen = stream.history.field("time")[place : place + 1]
+        time = float(seen[0]) if len(seen) and math.isfinite(seen[0]) else None
+    distance = 0.5 * float(np.abs(prior - source_prior).sum())
+    return Shift(distance, stream.shift.p_value, since, time, prior, np.array(source_prior))

@@ -1,0 +1,400 @@
+r"""Metrics of predictions on held-out rows under a class prior, and how sure they are.
+
+A metric is a functional T of the class prior :math:`\mu` and of the classes' distributions. To
+first order it is a sum over rows: a row of class k that is drawn moves it by its influence
+:math:`\varphi(x, k)`. Means :math:`g_k` and variances :math:`v_k` of :math:`\varphi` over each
+class are all that is needed:
+
+.. math:: \mathrm{Var}\,\hat T = \sum_k \mu_k^2 \frac{v_k}{n_k} + g^\top \Sigma\, g - 2 g^\top c
+    + \frac1N \Big( \sum_k \mu_k (v_k + g_k^2) - (\mu^\top g)^2 \Big),
+
+the held-out set with :math:`n_k` rows of class k, the class prior with covariance
+:math:`\Sigma`, what the two have in common (the class prior was estimated by way of the same
+held-out set: c is the covariance of :math:`\varphi` with the influence of held-out rows on it),
+and, where the metric of N rows is asked for and not its expectation, their draw.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from priorshift._numerics import row_argmax
+from priorshift.typing import FloatArray, IntArray
+
+# As in scikit-learn, no probability counts as less.
+_LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
+_BINS = 10
+_TINY = 1e-300
+
+
+class Estimated(NamedTuple):
+    """A number that was estimated, or an array of them, and the ends of its interval.
+
+    Examples
+    --------
+    >>> print(Estimated(0.912, 0.9, 0.93))
+    0.912 [0.900, 0.930]
+    """
+
+    value: FloatArray | float
+    low: FloatArray | float
+    high: FloatArray | float
+
+    def __str__(self) -> str:
+        if np.ndim(self.value) == 0:
+            return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.value} [{self.low}, {self.high}]"
+
+
+class Weighed(NamedTuple):
+    """Held-out rows with the predictions that are judged, and how much each counts.
+
+    Attributes
+    ----------
+    proba : (n, K) array
+        Predictions.
+    labels : (n,) array
+        Classes.
+    shares : (n,) array
+        What each row counts within its class; they add up to 1 there.
+    prior : (K,) array
+        The class prior, above 0 for every class with rows, and 0 for all others.
+    pull : (n, K) array or None
+        How far each row has moved the estimated class prior, times what it counts in all: the rows
+        of a class add up to 0. None: the class prior does not rest on these rows.
+    """
+
+    proba: FloatArray
+    labels: IntArray
+    shares: FloatArray
+    prior: FloatArray
+    pull: FloatArray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        proba: FloatArray,
+        labels: IntArray,
+        prior: FloatArray,
+        row_weights: FloatArray | None = None,
+        influence: FloatArray | None = None,
+    ) -> Weighed:
+        """Weigh rows within their classes, and leave out classes without any.
+
+        ``influence`` (n, K) are the values whose mean over rows of the stream is the class prior.
+        """
+        weights = np.ones(len(labels)) if row_weights is None else row_weights
+        sums = np.bincount(labels, weights, minlength=len(prior))
+        shares = weights / np.maximum(sums, _TINY)[labels]
+        inside = np.where(sums > 0.0, np.maximum(prior, 1e-9), 0.0)
+        found = cls(proba, labels, shares, inside / inside.sum())
+        if influence is None:
+            return found
+        means = np.array([found.by_class(column) for column in influence.T]).T
+        return found._replace(pull=found.weights[:, None] ** 2 * (influence - means[labels]))
+
+    @property
+    def weights(self) -> FloatArray:
+        """What each row counts (n,); they add up to 1."""
+        return np.asarray(self.prior[self.labels] * self.shares)
+
+    @property
+    def sizes(self) -> FloatArray:
+        """Rows of each class (K,), by Kish's effective size; 0 for a class without any."""
+        squares = self.by_class(self.shares)
+        return np.divide(1.0, squares, out=np.zeros_like(squares), where=squares > 0.0)
+
+    def by_class(self, values: FloatArray) -> FloatArray:
+        """Means of a value of the rows over each class (K,); 0 for a class without rows."""
+        found = np.bincount(self.labels, self.shares * values, minlength=len(self.prior))
+        return np.asarray(found, dtype=np.float64)
+
+    @property
+    def called(self) -> FloatArray:
+        """Shares (K, K) of the rows of each class, in rows, that are called each class."""
+        K = len(self.prior)
+        cells = self.labels * K + row_argmax(self.proba)
+        return np.asarray(np.bincount(cells, self.shares, K * K), np.float64).reshape(K, K)
+
+
+class Form(NamedTuple):
+    """M metrics to first order: values, and what their error is made of.
+
+    Attributes
+    ----------
+    value : (M,) array
+        NaN where a metric is not defined.
+    means, variances : (K, M) arrays
+        Of the influence of a row, over each class.
+    sizes : (M,) array
+        About how many rows each metric rests on.
+    common : (M, K) array or None
+        Covariance of the influence with that on the class prior, over the held-out set.
+    mass : (M,) array or None
+        Of metrics that count rows, the share of all rows that they are a share of.
+    """
+
+    value: FloatArray
+    means: FloatArray
+    variances: FloatArray
+    sizes: FloatArray
+    common: FloatArray | None = None
+    mass: FloatArray | None = None
+
+    def variance(
+        self, held: Weighed, covariance: FloatArray, rows: float | None = None
+    ) -> FloatArray:
+        """Variances (M,) of the estimates; with ``rows``, of what so many rows would show."""
+        prior, sizes = held.prior[:, None], np.maximum(held.sizes, 1.0)[:, None]
+        # A class whose few rows are all alike may still vary: each counts one row of all.
+        pooled = (prior * self.variances).sum(axis=0)
+        within = (sizes * self.variances + pooled) / (sizes + 1.0)
+        found = (prior**2 * within / sizes).sum(axis=0)
+        found += np.einsum("km,kl,lm->m", self.means, covariance, self.means)
+        if self.common is not None:
+            shared = 2.0 * np.einsum("mk,km->m", self.common, self.means)
+            # The first two parts make up for it but for rounding, and for what was added to them.
+            found = np.maximum(found - shared, 0.1 * found)
+        if rows is not None:
+            squares = (prior * (self.variances + self.means**2)).sum(axis=0)
+            found += (squares - (prior * self.means).sum(axis=0) ** 2) / rows
+        return np.asarray(found)
+
+
+def rowwise(held: Weighed, influence: FloatArray) -> Form:
+    """The form of a mean over rows, of which ``influence`` (n,) is the value at each.
+
+    Examples
+    --------
+    >>> held = Weighed.of(np.eye(2), np.array([0, 1]), np.array([0.25, 0.75]))
+    >>> rowwise(held, np.array([1.0, 5.0])).value.tolist()
+    [4.0]
+    """
+    means = held.by_class(influence)
+    squares = held.by_class((influence - means[held.labels]) ** 2)
+    value = np.array([held.prior @ means])
+    common = None if held.pull is None else (influence @ held.pull)[None]
+    return Form(value, means[:, None], squares[:, None], np.array([kish(held.weights)]), common)
+
+
+def kish(weights: FloatArray) -> float:
+    """Kish's effective size of weighted rows; 0 of none.
+
+    Examples
+    --------
+    >>> kish(np.array([1.0, 1.0, 0.0])), kish(np.zeros(2))
+    (2.0, 0.0)
+    """
+    squares = float(weights @ weights)
+    return float(weights.sum()) ** 2 / squares if squares > 0.0 else 0.0
+
+
+def accuracy(held: Weighed) -> Form:
+    """The share of rows that are called right."""
+    form = rowwise(held, (row_argmax(held.proba) == held.labels).astype(np.float64))
+    return form._replace(mass=np.ones(1))
+
+
+def log_loss(held: Weighed) -> Form:
+    """The mean of minus the logarithm of the class's probability."""
+    own = held.proba[np.arange(len(held.labels)), held.labels]
+    return rowwise(held, -np.log(np.maximum(own, _LEAST_PROBABILITY)))
+
+
+def brier(held: Weighed) -> Form:
+    """The mean squared error of the probabilities, of two classes that of one of them."""
+    gap = held.proba.copy()
+    gap[np.arange(len(gap)), held.labels] -= 1.0
+    squares = np.einsum("ik,ik->i", gap, gap)
+    return rowwise(held, squares / 2.0 if gap.shape[1] == 2 else squares)
+
+
+def calibration_error(held: Weighed) -> Form:
+    """Expected calibration error of the largest probability, in ten bins of equal width.
+
+    The square of a bin's error is lowered by what chance adds to it, to 0 at the least.
+    """
+    top = held.proba.max(axis=1)
+    excess = (row_argmax(held.proba) == held.labels) - top
+    bins = np.minimum((top * _BINS).astype(np.intp), _BINS - 1)
+    sums = np.bincount(bins, held.weights * excess, minlength=_BINS)
+    noise = np.bincount(bins, (held.weights * excess) ** 2, minlength=_BINS)
+    left = np.sqrt(np.maximum(sums**2 - noise, 0.0))
+    form = rowwise(held, np.sign(sums)[bins] * excess)
+    return form._replace(value=np.array([left.sum()]))
+
+
+class CallForms(NamedTuple):
+    """Metrics of each class's calls: recall, precision, F1, specificity."""
+
+    recall: Form
+    precision: Form
+    f1: Form
+    specificity: Form
+
+
+def call_forms(held: Weighed) -> CallForms:
+    r"""Forms of what depends on calls alone.
+
+    Of rows of class j the influence on a metric of class k is :math:`a_{jk} + d_{jk}` where they
+    are called k and :math:`a_{jk}` where not, so that shares of calls say all.
+    """
+    q, prior = held.called, held.prior[:, None]
+    K = len(q)
+    own, sizes = np.eye(K), np.maximum(held.sizes, 1.0)[:, None]
+    hit, of_class = np.diag(prior * q), held.prior
+    called, others = (prior * q).sum(axis=0), 1.0 - held.prior
+    with np.errstate(divide="ignore", invalid="ignore"):
+        recall = np.where(of_class > 0.0, hit / of_class, np.nan)
+        precision, f1 = hit / called, 2.0 * hit / (of_class + called)
+        specificity = 1.0 - (called - hit) / others
+        squares = prior**2 / sizes
+        counted = (q, q + own * (1.0 - q), 1.0 - own)
+        rows = [1.0 / (squares * part).sum(axis=0) for part in counted]
+        both = of_class + called
+        recalled = _call_form(held, q, recall, -own * recall / of_class, own / of_class)
+        precise = _call_form(held, q, precision, 0.0 * own, (own - precision) / called)
+        balanced = _call_form(held, q, f1, -own * f1 / both, (2.0 * own - f1) / both)
+        spared = _call_form(
+            held, q, specificity, (1.0 - own) * (1.0 - specificity) / others, (own - 1.0) / others
+        )
+        return CallForms(
+            recalled._replace(sizes=held.sizes, mass=of_class),
+            precise._replace(sizes=rows[0] * called**2, mass=called),
+            balanced._replace(sizes=rows[1] * both**2, mass=both / 2.0),
+            spared._replace(sizes=rows[2] * others**2, mass=others),
+        )
+
+
+def _call_form(
+    held: Weighed,
+    q: FloatArray,
+    value: FloatArray,
+    base: FloatArray,
+    more: FloatArray,
+) -> Form:
+    known = np.isfinite(value)
+    base, more = np.where(known, base, 0.0), np.where(known, more, 0.0)
+    common = None
+    if held.pull is not None:
+        calls = row_argmax(held.proba)
+        moved = more[held.labels, calls][:, None] * held.pull
+        common = np.array([np.bincount(calls, one, minlength=len(q)) for one in moved.T]).T
+    return Form(
+        np.where(known, value, np.nan),
+        base + more * q,
+        more**2 * q * (1.0 - q),
+        np.zeros(len(q)),
+        common,
+    )
+
+
+def confusion(held: Weighed) -> Form:
+    """Shares of all rows that are of class i and called j, as K * K metrics."""
+    q = held.called
+    K = len(q)
+    rows = np.repeat(np.arange(K), K)
+    means, variances = np.zeros((K, K * K)), np.zeros((K, K * K))
+    means[rows, np.arange(K * K)] = q.ravel()
+    variances[rows, np.arange(K * K)] = (q * (1.0 - q)).ravel()
+    value = (held.prior[:, None] * q).ravel()
+    return Form(value, means, variances, held.sizes[rows])
+
+
+def ranking(held: Weighed) -> tuple[Form, Form]:
+    """Forms of the area under the ROC curve, and of the average precision, each class on its own.
+
+    Rows of a class against all others, in the order of its probability.
+    """
+    K = len(held.prior)
+    found = [_ranked(held, k) for k in range(K)]
+    none, known = np.zeros((K, 1)), held.pull is not None
+    undefined = Form(np.array([np.nan]), none, none, np.zeros(1), none.T if known else None)
+    both = [pair if pair is not None else (undefined, undefined) for pair in found]
+    return _joined([pair[0] for pair in both]), _joined([pair[1] for pair in both])
+
+
+def _joined(forms: list[Form]) -> Form:
+    value, means, variances, sizes = (
+        np.concatenate([form[place] for form in forms], axis=-1) for place in range(4)
+    )
+    common = [form.common for form in forms if form.common is not None]
+    return Form(value, means, variances, sizes, np.concatenate(common) if common else None)
+
+
+def _ranked(held: Weighed, k: int) -> tuple[Form, Form] | None:
+    """AUC and average precision of class k, with every row's influence on both."""
+    weights, mine = held.weights, held.labels == k
+    share = float(held.prior[k])
+    if not 0.0 < share < 1.0 or not mine.any():
+        return None
+    order = np.argsort(-held.proba[:, k], kind="stable")
+    score, own, w = held.proba[order, k], mine[order], weights[order]
+    ends = np.append(np.flatnonzero(score[1:] != score[:-1]), len(score) - 1)
+    group = np.searchsorted(ends, np.arange(len(score)))
+    positive, negative = np.cumsum(w * own)[ends], np.cumsum(w * ~own)[ends]
+    before_p, before_n = np.append(0.0, positive[:-1]), np.append(0.0, negative[:-1])
+    # Of a tie half is above.
+    below = 1.0 - (negative + before_n) / (2.0 * (1.0 - share))
+    above = (positive + before_p) / (2.0 * share)
+    area = float(w[own] @ below[group][own]) / share
+    placed = np.where(own, (below[group] - area) / share, (above[group] - area) / (1.0 - share))
+    precision = positive / np.maximum(positive + negative, _TINY)
+    average = float(w[own] @ precision[group][own]) / share
+    # A row moves the precision at its own score and at every lower one.
+    lower = np.diff(positive, prepend=0.0) / (share * np.maximum(positive + negative, _TINY))
+    at = np.cumsum(lower[::-1])[::-1][group]
+    lost = np.cumsum((lower * precision)[::-1])[::-1][group]
+    moved = np.where(own, (precision[group] - average) / share + at, 0.0) - lost
+    size = 1.0 / (1.0 / kish(w[own]) + 1.0 / kish(w[~own]))
+    forms = []
+    for value, influence, rows in ((area, placed, size), (average, moved, kish(w[own]))):
+        back = np.empty(len(order))
+        back[order] = influence
+        form = rowwise(held, back)
+        forms.append(form._replace(value=np.array([value]), sizes=np.array([rows])))
+    return forms[0], forms[1]
+
+
+def share_interval(
+    value: FloatArray, variance: FloatArray, sizes: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    r"""Wilson's interval for numbers in [0, 1] with variances of any cause.
+
+    The number of rows of an independent sample that would have the same variance takes the place of
+    n; of metrics at 0 or 1, whose variance says nothing, it is about ``sizes``. What is not defined
+    lies anywhere in [0, 1].
+
+    Examples
+    --------
+    >>> value, n = np.array([0.9, 1.0]), np.array([100.0, 100.0])
+    >>> low, high = share_interval(value, value * (1 - value) / n, n, 0.9)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.84, 0.974], [0.939, 1.0])
+    """
+    z = float(ndtri((1.0 + level) / 2.0))
+    rows = np.maximum(np.nan_to_num(sizes), 1.0)
+    n = (value * (1.0 - value) + 0.5 / rows**2) / (variance + 0.5 / rows**3)
+    middle = (value + z**2 / (2.0 * n)) / (1.0 + z**2 / n)
+    width = z * np.sqrt(value * (1.0 - value) / n + z**2 / (4.0 * n**2)) / (1.0 + z**2 / n)
+    low, high = np.maximum(middle - width, 0.0), np.minimum(middle + width, 1.0)
+    return np.where(np.isnan(value), 0.0, low), np.where(np.isnan(value), 1.0, high)
+
+
+def positive_interval(
+    value: FloatArray, variance: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Interval of a positive number, normal in its logarithm.
+
+    Examples
+    --------
+    >>> low, high = positive_interval(np.array([0.5]), np.array([0.0025]), 0.9)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.424], [0.589])
+    """
+    z = float(ndtri((1.0 + level) / 2.0))
+    factor = np.exp(z * np.sqrt(variance) / np.maximum(value, _TINY))
+    return np.asarray(value / factor), np.asarray(value * factor)

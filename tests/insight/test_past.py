@@ -1,0 +1,135 @@
+"""The history as a frame, and that it survives everything."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tracemalloc
+from datetime import datetime
+
+import numpy as np
+import pytest
+
+from priorshift import LabelShiftClassifier, PriorshiftError, load
+from priorshift.monitoring.history import FIELDS
+from priorshift.saving import stream_from_bytes, stream_to_bytes
+
+P = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.1, 0.9]] * 40)
+Y = np.array(["no", "no", "no", "yes", "yes", "yes"] * 40)
+
+
+def lived(batches=30, **settings):
+    clf = LabelShiftClassifier.from_probabilities(P, Y, **settings)
+    rng = np.random.default_rng(0)
+    for t in range(batches):
+        share = 0.2 if t < batches // 2 else 0.8
+        rows = np.where(rng.random(50) < share, rng.integers(3, 6, 50), rng.integers(0, 3, 50))
+        clf.adapt(P[rows], timestamp=datetime(2024, 1, 1, t % 24, t // 24))
+    return clf
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return lived()
+
+
+def test_the_frame(clf) -> None:
+    frame = clf.history_
+    assert frame.index.name == "round"
+    assert frame.index.tolist() == list(range(1, 31))
+    assert frame["rows"].tolist() == [50] * 30
+    assert frame["time"].iloc[0] == datetime(2024, 1, 1).timestamp() or frame["time"].iloc[0] > 1e9
+    assert np.allclose(frame[["prior_no", "prior_yes"]].sum(axis=1), 1.0)
+    assert (frame["low_yes"] <= frame["prior_yes"]).all()
+    assert (frame["prior_yes"] <= frame["high_yes"]).all()
+    assert frame["prior_yes"].iloc[-1] == pytest.approx(clf.prior_[1])
+    assert frame["accuracy"].between(0, 1).all()
+    assert frame["shift_p_value"].is_monotonic_decreasing
+    assert frame["unchanged"].between(0, 1).all()
+    assert (frame["regime"] >= 0).all()
+    # What it says of the last batch is what the classifier says now.
+    assert frame["accuracy"].iloc[-1] == pytest.approx(
+        clf.performance(prior=clf.prior_).accuracy.value, abs=0.02
+    )
+    low, high = clf.prior_interval()
+    assert frame["low_yes"].iloc[-1] == pytest.approx(low[1], abs=0.03)
+    assert frame["high_yes"].iloc[-1] == pytest.approx(high[1], abs=0.03)
+
+
+def test_without_times_and_with_labels() -> None:
+    clf = LabelShiftClassifier.from_probabilities(P, Y)
+    clf.adapt(P[:6], {0: "no"}, batch_id="a").adapt(P[:6])
+    assert clf.history_["labels"].tolist() == [1, 0]
+    clf.learn_labels("a", [None, "no", "no", None, None, "yes"])
+    assert clf.history_["labels"].tolist() == [4, 0]
+    assert clf.history_["time"].isna().all()
+
+
+def test_a_linear_learner_has_no_past_accuracy() -> None:
+    X = np.log(P)
+    clf = LabelShiftClassifier(learner="uogd").fit(X, Y).adapt(X[:9])
+    assert clf.history_["accuracy"].isna().all()
+    assert clf.history_["accuracy_unadapted"].notna().all()
+
+
+def test_a_refused_batch_leaves_no_record(clf) -> None:
+    before = clf.stream_
+    for bad, settings in (
+        (P[:3] * np.nan, {}),
+        (P[:3], {"timestamp": "monday"}),
+        (P[:3], {"timestamp": np.nan}),
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            clf.adapt(bad, **settings)
+    assert clf.stream_ is before
+
+
+def test_it_is_saved_and_goes_on_bit_by_bit(clf, tmp_path) -> None:
+    clf.save(tmp_path / "clf.priorshift")
+    again = load(tmp_path / "clf.priorshift")
+    assert again.history == 512
+    assert (again.stream_.history.records == clf.stream_.history.records).all()
+    assert again.shift_.p_value == clf.shift_.p_value
+    one, two = (
+        other.deployment_.step(other.stream_, other.source_.read(P[:20]), time=5.0)[0]
+        for other in (clf, again)
+    )
+    assert stream_to_bytes(clf.deployment_, one) == stream_to_bytes(again.deployment_, two)
+
+
+def test_memory_is_flat() -> None:
+    """2,000 rounds here; the size is that of the places, whatever the number of rounds."""
+    clf = LabelShiftClassifier.from_probabilities(P, Y, "fth", history=64, guard=False)
+    deployment, batch = clf.deployment_, clf.source_.read(P[:4])
+
+    def run(stream, rounds):
+        for _ in range(rounds):
+            stream, _ = deployment.step(stream, batch)
+        return stream
+
+    stream = run(deployment.start(), 500)
+    tracemalloc.start()
+    try:
+        stream = run(stream, 1_500)
+        ours = tracemalloc.take_snapshot().filter_traces(
+            [tracemalloc.Filter(True, "*/priorshift/*"), tracemalloc.Filter(True, "*/numpy/*")]
+        )
+        held = sum(trace.size for trace in ours.traces)
+    finally:
+        tracemalloc.stop()
+    assert stream.history.field("batches").sum() == 2_000
+    assert stream.history.records.nbytes <= 64 * 8 * (len(FIELDS) + 4)
+    assert held < 3 * 64 * 8 * (len(FIELDS) + 4)
+    data = stream_to_bytes(deployment, stream)
+    assert len(data) < 16_000
+    assert (stream_from_bytes(deployment, data).history.records == stream.history.records).all()
+
+
+def test_without_pandas_it_says_what_to_install(clf, monkeypatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "pandas" else find(name)
+    )
+    with pytest.raises(PriorshiftError, match=r"priorshift\[frames\]"):
+        _ = clf.history_
