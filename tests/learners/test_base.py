@@ -37,20 +37,20 @@ def lemma_12(losses, hints, rate):
     return (np.log(losses.shape[1]) + 2) / rate + rate * (gaps**2).sum()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(losses=LOSSES, rate=st.floats(0.01, 2))
 def test_hedge_keeps_its_bound(losses, rate):
     nothing = np.zeros_like(losses)
     assert meta_regret(losses, nothing, rate) <= lemma_12(losses, nothing, rate) + 1e-9
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(losses=LOSSES, hints=HINTS, rate=st.floats(0.01, 2))
 def test_optimistic_hedge_keeps_its_bound(losses, hints, rate):
     assert meta_regret(losses, hints, rate) <= lemma_12(losses, hints, rate) + 1e-9
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(losses=LOSSES, rate=st.floats(0.01, 2))
 def test_a_perfect_hint_leaves_a_regret_without_rounds(losses, rate):
     assert meta_regret(losses, losses, rate) <= (np.log(4) + 2) / rate + 1e-9
@@ -70,7 +70,7 @@ def test_hedge_against_an_adversary(rate):
     assert paid - total.min() <= lemma_12(losses, np.zeros_like(losses), rate)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(losses=arrays(np.float64, 5, elements=st.floats(-1e6, 1e6)), rate=st.floats(1e-4, 10))
 def test_hedge_weights_are_the_softmax(losses, rate):
     weights = hedge_weights(losses, rate)
@@ -81,7 +81,7 @@ def test_hedge_weights_are_the_softmax(losses, rate):
     np.testing.assert_allclose(hedge_weights(losses + 1e3, rate), weights, atol=1e-6)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10_000))
 def test_reweight_is_bayes_rule(seed):
     rng = np.random.default_rng(seed)

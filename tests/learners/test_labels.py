@@ -155,7 +155,7 @@ def test_a_label_may_be_put_right(learner, source, read):
     assert twice[1].tobytes() == once[1].tobytes()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 1000), st.sampled_from(LATE), st.permutations(range(3)), st.integers(0, 3))
 def test_permuting_classes_permutes_late_labels(source, seed, learner, order, delay):
     if learner.name in ("fth", "ftfwh"):
@@ -204,7 +204,7 @@ def test_labels_bring_the_mix_nearer_and_never_further(learner, delay):
     assert apart[1.0] < 0.98 * apart[0.0]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000))
 def test_a_batch_that_is_shared_out_anew_keeps_its_rows(seed):
     """Brute force over regimes and rows; whatever the labels, there are as many rows as before."""

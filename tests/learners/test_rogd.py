@@ -36,14 +36,14 @@ def hard_risk(source, p, mix):
     return sum(mix[k] * np.mean(wrong[k]) for k in range(3))
 
 
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(p=SIMPLEX, mix=MIX)
 def test_probability_gradient_is_the_difference_of_risks(source, reference, p, mix):
     slope = reference.differences(lambda q: probability_risk(source, q, mix), p, 1e-6)
     np.testing.assert_allclose(probability_gradient(source, p, mix), slope, rtol=1e-4, atol=1e-6)
 
 
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(p=SIMPLEX, mix=MIX, width=st.sampled_from([0.01, 0.05, 0.3]))
 def test_smoothed_gradient_against_brute_force(source, p, mix, width):
     found = smoothed_gradient(source, p, mix, width)

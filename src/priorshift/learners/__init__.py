@@ -13,6 +13,7 @@ from priorshift.learners.linear.atlas import ATLAS
 from priorshift.learners.linear.atlas_ada import AtlasAda
 from priorshift.learners.linear.uogd import UOGD
 from priorshift.learners.trackers.auto import Auto
+from priorshift.learners.trackers.careful import Careful
 from priorshift.learners.trackers.em import EM
 from priorshift.learners.trackers.flh_ftl import FLHFTL
 from priorshift.learners.trackers.regimes import Regimes
@@ -32,6 +33,7 @@ __all__ = [
     "UOGD",
     "AtlasAda",
     "Auto",
+    "Careful",
     "Learner",
     "Regimes",
     "Tracker",

@@ -13,46 +13,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
-from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
+from priorshift._numerics import reweight
+from priorshift._threads import ONE_THREAD
 from priorshift.calibration import Calibration
+from priorshift.errors import SourceError
 from priorshift.source import Batch, Source
-from priorshift.typing import Float32Array, FloatArray
+from priorshift.typing import Float32Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from priorshift.learners.trackers.late import Late
 
 # Below this many multiplications a product is faster on one core than on several.
 _SMALL_PRODUCT = 5_000_000
-
-
-class _OneThread:
-    """One BLAS thread, for as long as any thread of the program is inside: it is one setting."""
-
-    def __init__(self) -> None:
-        self._lock, self._inside = Lock(), 0
-        self._controller: Any = None
-        self._limit: Any = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._controller = self._controller or ThreadpoolController()
-                self._limit = self._controller.limit(limits=1)
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limit.restore_original_limits()
-
-
-_ONE_THREAD = _OneThread()
 
 
 class Learner(ABC):
@@ -73,6 +49,15 @@ class Learner(ABC):
         Whether ``correct`` does anything.
     derived : tuple of str
         What of ``Source.derived`` its states rest on.
+    weighs_batches : bool
+        Whether it says how likely it finds every batch (``judged``, ``read``, ``held_out``), so
+        that it can be put into ``Careful``.
+    guarded : bool
+        Whether the guard watches it where nobody says otherwise: it reweights f0 by likelihoods,
+        which are worse than nothing where label shift does not hold.
+    reweights : bool
+        Whether it predicts with f0 reweighted to its class prior, so that what it predicted in the
+        past can be told from that.
 
     Examples
     --------
@@ -86,6 +71,9 @@ class Learner(ABC):
     has_model: ClassVar[bool] = False
     uses_late_labels: ClassVar[bool] = False
     derived: ClassVar[tuple[str, ...]] = ()
+    guarded: ClassVar[bool] = False
+    weighs_batches: ClassVar[bool] = False
+    reweights: ClassVar[bool] = False
 
     @abstractmethod
     def start(self, source: Source) -> Any:
@@ -102,6 +90,24 @@ class Learner(ABC):
     @abstractmethod
     def prior(self, source: Source, state: Any) -> FloatArray:
         """Return the class prior (K,) that the learner believes in now, on the simplex."""
+
+    def predict_held_out(self, source: Source, state: Any) -> FloatArray:
+        """Return class probabilities (n, K) of the held-out set, as new rows would have them now.
+
+        Whatever was fitted to the held-out set should not see a row that it predicts here. The
+        linear learners learn from all of its rows every round, and so look a little too good here.
+        """
+        return self.predict_proba(source, state, self._held_out_rows(source))
+
+    def _held_out_rows(self, source: Source) -> Batch:
+        """The held-out set as a batch, refused where features are needed and not there."""
+        if self.needs_features and not source.held_out.features.shape[1]:
+            raise SourceError(
+                f"a sketch has replaced the held-out set, and what {self.name!r} predicts of its "
+                "rows is not known: give the sketch to the learner, such as "
+                "ATLAS(sketch='coreset:1000')"
+            )
+        return source.held_out
 
     def adapt_predict(self, source: Source, state: Any, batch: Batch) -> tuple[Any, FloatArray]:
         """Learn from a batch and return the probabilities (n, K) of its rows as well.
@@ -123,6 +129,11 @@ class Learner(ABC):
         return False
 
     @property
+    def needs_features(self) -> bool:
+        """Whether it can do nothing without features."""
+        return self.has_model or self.reads_features
+
+    @property
     def grows(self) -> bool:
         """Whether arrays of the state may gain entries along their first axis."""
         return False
@@ -133,7 +144,7 @@ class Learner(ABC):
 
     def threads(self, source: Source, state: Any) -> AbstractContextManager[Any]:
         """A context with as many BLAS threads as a round deserves: one where products are small."""
-        return nullcontext() if self.cost(source, state) >= _SMALL_PRODUCT else _ONE_THREAD
+        return nullcontext() if self.cost(source, state) >= _SMALL_PRODUCT else ONE_THREAD
 
     def cost(self, source: Source, state: Any) -> int:
         """Multiplications of the largest matrix product of a round; 0 where none is large."""
@@ -158,6 +169,30 @@ class Learner(ABC):
     def regimes_seen(self, source: Source, state: Any) -> Any:
         """The class priors that the stream has returned to; None for a learner without memory."""
         return None
+
+    def regime(self, source: Source, state: Any) -> int:
+        """The round in which the present regime was first seen; -1 for a learner without any."""
+        return -1
+
+    def unchanged(self, source: Source, state: Any) -> float:
+        """The belief that nothing has changed since the held-out set; 0 where none is kept."""
+        return 0.0
+
+    def held_out_proba(
+        self, source: Source, state: Any, prior: FloatArray, unchanged: float, step: int = 1
+    ) -> tuple[FloatArray, IntArray]:
+        """What it would predict of held-out rows, (n, K), and the numbers (n,) of these rows.
+
+        Honest as far as it can be: no row is judged by a calibration or correction that it was
+        fitted to. A learner that reweights f0 does so to ``prior``, ``unchanged`` being its belief
+        in no change; the predictions of all others are those of its present state. With ``step``
+        only of every step-th row.
+        """
+        every = np.arange(0, len(source.labels), step)
+        if self.reweights:
+            return reweight(source.proba[every], prior / source.prior), every
+        batch = self._held_out_rows(source).rows(slice(None, None, step))
+        return self.predict_proba(source, state, batch), every
 
     def trace(self, source: Source, before: Any, after: Any, batch: Batch) -> FloatArray:
         """What ``correct`` will need to know of a batch, should labels of it come late."""

@@ -72,6 +72,7 @@ class FTH(PriorSettings):
 
     name: ClassVar[str] = "fth"
     uses_late_labels: ClassVar[bool] = True
+    reweights: ClassVar[bool] = True
 
     def start(self, source: Source) -> HistoryState:
         """Begin with the source's prior, which the first estimate replaces."""
@@ -121,6 +122,7 @@ class FTFWH(PriorSettings):
     window: int = 1000
     name: ClassVar[str] = "ftfwh"
     uses_late_labels: ClassVar[bool] = True
+    reweights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -202,6 +204,7 @@ class ROGD(StepSettings):
     floor: float = 0.01
     width: float = 0.05
     name: ClassVar[str] = "rogd"
+    reweights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -277,7 +280,7 @@ def probability_gradient(source: Source, p: FloatArray, estimate: FloatArray) ->
     total = ratio @ p
     rows = np.arange(len(source.labels))
     own = ratio[rows, source.labels]
-    weight = (estimate / source.counts)[source.labels] / total
+    weight = estimate[source.labels] / source.counts[source.labels] / total
     direct = np.bincount(source.labels, weight * own, minlength=len(p))
     shared = (weight * own * p[source.labels] / total) @ ratio
     return np.asarray(shared - direct)
@@ -324,6 +327,5 @@ def zero_one_risk(source: Source, scores: FloatArray, estimate: FloatArray) -> f
     0.75
     """
     wrong = scores.argmax(axis=1) != source.labels
-    return float(
-        np.bincount(source.labels, wrong, minlength=len(estimate)) @ (estimate / source.counts)
-    )
+    rows = np.maximum(source.counts, 1)  # a class without rows has no risk
+    return float(np.bincount(source.labels, wrong, minlength=len(estimate)) @ (estimate / rows))

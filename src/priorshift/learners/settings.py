@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -325,4 +326,4 @@ class PoolSettings(LinearSettings):
 
         There B is :math:`G \Gamma`.
         """
-        return float(min(1.0, 1.0 / (self.largest_loss(source) * np.sqrt(t))))
+        return min(1.0, 1.0 / (self.largest_loss(source) * sqrt(t)))

@@ -75,7 +75,7 @@ def mixture_loss(half, judge_of, weights, models, mix, prior):
     return float(-(mix[half.labels] * half.shares) @ np.log(own))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), share=st.sampled_from([0.0, 1e-4, 0.05]), evil=st.booleans())
 def test_the_guarantee(seed, share, evil):
     """On any sequence of mixes, halves and models the mixture is near the better member."""
@@ -273,7 +273,7 @@ def test_the_linear_model_joins_only_where_it_pays(informative):
 def test_it_is_the_default_and_is_saved_to_the_last_bit(blobs, rounds, tmp_path):
     clf = LabelShiftClassifier(LogisticRegression().fit(blobs.train_X[:25], blobs.train_y[:25]))
     clf.fit(blobs.X, blobs.y)
-    assert clf.learner_ == Auto()
+    assert clf.learner_.learner == Auto()
     for X in rounds[:4]:
         clf.adapt(X)
     clf.save(tmp_path / "one.priorshift")

@@ -41,7 +41,7 @@ def exact_evidence(alpha, ratios):
     return np.log(total)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=SEEDS, rows=st.integers(1, 5))
 def test_the_bound_is_below_the_evidence_and_not_far(seed, rows):
     alpha, ratios = problem(seed, rows)
@@ -53,7 +53,7 @@ def test_the_bound_is_below_the_evidence_and_not_far(seed, rows):
         np.testing.assert_allclose(found, exact, atol=1e-9)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(seed=SEEDS, rows=st.integers(1, 6))
 def test_the_bound_is_exact_where_f_is_sure(seed, rows):
     alpha, _ = problem(seed, rows)
@@ -67,7 +67,7 @@ def test_the_bound_is_exact_where_f_is_sure(seed, rows):
     )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=SEEDS, rows=st.integers(1, 7))
 def test_counts_add_up_to_the_rows(seed, rows):
     alpha, ratios = problem(seed, rows)
@@ -77,7 +77,7 @@ def test_counts_add_up_to_the_rows(seed, rows):
     assert (seen.counts >= 0).all()
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=SEEDS, rows=st.integers(1, 7))
 def test_leaving_out_row_by_row(seed, rows):
     """Each row's prior is the mixture without that row, as the definition writes it."""
@@ -101,7 +101,7 @@ def test_leaving_out_row_by_row(seed, rows):
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=SEEDS, rows=st.integers(1, 7))
 def test_the_exponential_of_row_nats_is_concave(seed, rows):
     """That makes a mixture of forecasts at least as good as Bayes' rule thinks it is."""
@@ -116,7 +116,7 @@ def test_the_exponential_of_row_nats_is_concave(seed, rows):
         np.testing.assert_allclose(each, look(alpha, ratios).evidence, atol=1e-9)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(seed=SEEDS)
 def test_a_lone_row_does_not_vote_for_itself(seed):
     alpha, ratios = problem(seed, 1)
@@ -128,7 +128,7 @@ def test_a_lone_row_does_not_vote_for_itself(seed):
     np.testing.assert_allclose(found, blind / blind.sum(), atol=2e-5)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(seed=SEEDS, rows=st.integers(1, 6))
 def test_classes_are_only_names(seed, rows):
     alpha, ratios = problem(seed, rows)
@@ -138,7 +138,7 @@ def test_classes_are_only_names(seed, rows):
     np.testing.assert_allclose(two.counts, one.counts[:, order], atol=1e-9)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=SEEDS)
 def test_moved_counts_move_the_prior(seed):
     """Counts that move between classes: the prior is that of the moved counts; in any order."""
@@ -162,7 +162,7 @@ def test_likelihoods_of_impossible_rows():
     assert len(set(ratios[1])) == 1
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(seed=SEEDS)
 def test_effective_size_matches_the_variance_of_draws(seed):
     rng = np.random.default_rng(seed)

@@ -16,7 +16,7 @@ def hard(labels, classes):
     return Batch(np.eye(classes)[labels], np.zeros((len(labels), 1)))
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 1000), rate=st.sampled_from([0.5, 0.125, 15 / 16]))
 def test_experts_forget_exponentially_where_f_is_sure(seed, rate):
     """With a perfect f the EM step is counting, and forgetting has a closed form."""
@@ -34,7 +34,7 @@ def test_experts_forget_exponentially_where_f_is_sure(seed, rate):
         np.testing.assert_allclose(state.experts.counts[j], expected.sum(axis=0), atol=1e-6)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 1000), share=st.sampled_from([0.0, 1e-3, 0.1]))
 def test_the_mixture_is_never_far_from_the_best_expert(seed, share):
     """Cumulative log-loss <= the best expert's + ln J + T ln 1/(1 - share), on any data."""

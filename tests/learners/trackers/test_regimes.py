@@ -37,7 +37,7 @@ def given_regimes(learner, source, mixes, moves):
     return state._replace(book=book._replace(counts=counts, moves=full, belief=belief))
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 1000))
 def test_the_filter_against_all_paths(seed):
     """Chances of the last regime, summed over every path of five rounds of one row."""
@@ -75,7 +75,7 @@ def test_nothing_is_learned_when_learning_is_off():
         np.testing.assert_array_equal(getattr(state.book, name), getattr(before, name))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 1000), alive=st.integers(1, 4))
 def test_transitions_are_chances_and_lead_to_living_regimes(seed, alive):
     rng = np.random.default_rng(seed)

@@ -33,7 +33,7 @@ def test_the_parts_are_em_and_regimes(source, batches):
     np.testing.assert_allclose(tracker.prior(source, one), mix, atol=1e-9)
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 1000))
 def test_the_mixture_is_never_far_from_the_better_part(seed):
     rng = np.random.default_rng(seed)
@@ -60,7 +60,7 @@ def forecast_loss(learner, source, state, batch):
     return -np.mean(np.log(ratios @ learner.forecast(source, state)))
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 1000), rows=st.sampled_from([1, 7, 60]))
 def test_forecasts_are_never_far_from_those_of_the_better_part(seed, rows):
     """Predict first: the mean log-loss of the rows, against EM and Regimes that run alone."""

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from priorshift._numerics import row_products, row_sums, times_exp
+from priorshift._numerics import reweight, row_products, row_sums, times_exp
 from priorshift._validation import check_integer, check_share
 from priorshift.learners.base import Learner
-from priorshift.learners.trackers.components import bayes, shared
+from priorshift.learners.trackers.components import Judged, bayes, read_held_out, shared
 from priorshift.learners.trackers.correction import (
     SMALLEST,
     Correction,
     correction,
     judged_step,
     sketch_of,
+    some_rows,
 )
 from priorshift.learners.trackers.late import Late
 from priorshift.learners.trackers.regimes import RegimesSeen
 from priorshift.learners.trackers.tracker import Tracker, TrackerState
 from priorshift.source import Batch, Source
-from priorshift.typing import FloatArray
+from priorshift.typing import AnyArray, FloatArray
 
 _TRACKER = Tracker()
 # Odds that the linear model starts with: it has shown nothing yet.
@@ -90,6 +92,10 @@ class Auto(Learner):
     calibration: ClassVar[str] = "auto"
     derived: ClassVar[tuple[str, ...]] = ("correction",)
     uses_late_labels: ClassVar[bool] = True
+    guarded: ClassVar[bool] = True
+    weighs_batches: ClassVar[bool] = True
+    reweights: ClassVar[bool] = True
+    needs_features: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_share("share", self.share)
@@ -99,6 +105,12 @@ class Auto(Learner):
     def reads_features(self) -> bool:
         """Whether it looks at features: with a linear model it does."""
         return self.linear
+
+    def threads(self, source: Source, state: AutoState) -> AbstractContextManager[Any]:
+        """Those of the tracker, where there is nothing else."""
+        if self.correction(source) is None:
+            return _TRACKER.threads(source, state.tracker)
+        return super().threads(source, state)
 
     def correction(self, source: Source) -> Correction | None:
         """What features add to f, None where they are not read."""
@@ -124,29 +136,68 @@ class Auto(Learner):
         proba = _TRACKER.predict_proba(source, state.tracker, _read(found, batch))
         return proba if found is None else self._mixed(state, proba, batch.features)
 
+    def predict_held_out(self, source: Source, state: AutoState) -> FloatArray:
+        """Class probabilities of the held-out set: of each row by what was fitted without it."""
+        found = self.correction(source)
+        if found is None:
+            return _TRACKER.predict_held_out(source, state.tracker)
+        batch = source.held_out
+        read = batch._replace(proba=read_held_out(self, source))
+        proba = _TRACKER.predict_proba(source, state.tracker, read)
+        bent = self._bent(state, proba, batch.features)
+        # A row of one half is predicted by the model that has learned from the other half.
+        rows, half = some_rows(source), found.halves
+        bent[rows, half] = bent[rows, 1 - half]
+        return self._together(state, proba, bent)
+
     def _mixed(self, state: AutoState, proba: FloatArray, features: FloatArray) -> FloatArray:
         """The reweighted f0 and the same with the linear models on top, by their weights."""
-        weights = shared(state.weights, self.share)
+        return self._together(state, proba, self._bent(state, proba, features))
+
+    def _bent(self, state: AutoState, proba: FloatArray, features: FloatArray) -> FloatArray:
+        """The reweighted f0 with each of the linear models on top (n, 2, K)."""
         number, K = proba.shape
         logits = row_products(features, state.slopes.reshape(2 * K, -1)) + state.offsets.ravel()
         bent = times_exp(np.repeat(proba, 2, axis=0), logits.reshape(2 * number, K), SMALLEST)
-        mixed = weights[0] * proba + 0.5 * weights[1] * bent.reshape(number, 2, K).sum(axis=1)
+        return bent.reshape(number, 2, K)
+
+    def _together(self, state: AutoState, proba: FloatArray, bent: FloatArray) -> FloatArray:
+        weights = shared(state.weights, self.share)
+        mixed = weights[0] * proba + 0.5 * weights[1] * bent.sum(axis=1)
         return np.asarray(mixed / row_sums(mixed)[:, None])
 
     def adapt(self, source: Source, state: AutoState, batch: Batch) -> AutoState:
         """Follow the class prior; then measure the linear model under it, and let it learn."""
-        found = self.correction(source)
-        tracker = _TRACKER.adapt(source, state.tracker, _read(found, batch))
-        return self._learned(source, found, state, tracker)
+        after: AutoState = self.judged(source, state, batch, predict=False).state
+        return after
 
     def adapt_predict(
         self, source: Source, state: AutoState, batch: Batch
     ) -> tuple[AutoState, FloatArray]:
         """Learn from a batch and predict its rows, each left out of its own class prior."""
+        seen = self.judged(source, state, batch, predict=True)
+        assert seen.proba is not None
+        return seen.state, seen.proba
+
+    def judged(self, source: Source, state: AutoState, batch: Batch, predict: bool) -> Judged:
+        """Learn from a batch; say how likely it was, and predict its rows if asked to."""
         found = self.correction(source)
-        tracker, proba = _TRACKER.adapt_predict(source, state.tracker, _read(found, batch))
-        state = self._learned(source, found, state, tracker)
-        return state, proba if found is None else self._mixed(state, proba, batch.features)
+        seen = _TRACKER.judged(source, state.tracker, _read(found, batch), predict)
+        state = self._learned(source, found, state, seen.state)
+        if found is None or seen.proba is None:
+            return seen._replace(state=state)
+        return seen._replace(state=state, proba=self._mixed(state, seen.proba, batch.features))
+
+    def read(self, source: Source, batch: Batch) -> Batch:
+        """The batch as the tracker reads it, with f corrected where that pays."""
+        return _read(self.correction(source), batch)
+
+    def held_out(self, source: Source) -> tuple[FloatArray, AnyArray]:
+        """What the tracker reads of the held-out set, honestly, and of which of its rows."""
+        found = self.correction(source)
+        if found is None or not found.used:
+            return _TRACKER.held_out(source)
+        return np.exp(found.logs), some_rows(source)
 
     def _learned(
         self, source: Source, found: Correction | None, state: AutoState, tracker: TrackerState
@@ -184,6 +235,29 @@ class Auto(Learner):
     def effective_size(self, source: Source, state: AutoState) -> float:
         """How many rows the present prior rests on."""
         return _TRACKER.effective_size(source, state.tracker)
+
+    def regime(self, source: Source, state: AutoState) -> int:
+        """The round in which the present regime was first seen."""
+        return _TRACKER.regime(source, state.tracker)
+
+    def held_out_proba(
+        self, source: Source, state: AutoState, prior: FloatArray, unchanged: float, step: int = 1
+    ) -> tuple[FloatArray, AnyArray]:
+        """Predictions of held-out rows under a class prior, by what was not fitted to them.
+
+        The correction is cross-fitted, and each half of the rows has the other half's model.
+        """
+        found = self.correction(source)
+        if found is None:
+            return _TRACKER.held_out_proba(source, state.tracker, prior, unchanged, step)
+        some = np.arange(0, len(found.labels), step)
+        proba = reweight(np.exp(found.logs[some]), prior / source.prior)
+        weights, bent = shared(state.weights, self.share), np.empty_like(proba)
+        half = (some - (np.cumsum(found.counts) - found.counts)[found.labels[some]]) % 2
+        for own in (0, 1):
+            tilt = found.components[some[half == own]] @ state.models[1 - own].T
+            bent[half == own] = times_exp(proba[half == own], tilt, SMALLEST)
+        return weights[0] * proba + weights[1] * bent, some_rows(source)[some]
 
     def regimes_seen(self, source: Source, state: AutoState) -> RegimesSeen:
         """The regimes of the stream so far, oldest first."""

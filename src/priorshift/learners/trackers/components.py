@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar, NamedTuple
@@ -19,8 +20,17 @@ from scipy.special import gammaln
 
 from priorshift._numerics import one_hot
 from priorshift.learners.base import Learner
+from priorshift.learners.trackers.records import (
+    Plan,
+    advanced,
+    forecast_of,
+    from_row,
+    plan_of,
+    to_row,
+)
+from priorshift.risk import compiled
 from priorshift.source import Batch, Source
-from priorshift.typing import FloatArray, IntArray
+from priorshift.typing import AnyArray, FloatArray, IntArray
 
 # A class that f rules out altogether stays possible: f may be wrong, and logarithms stay finite.
 _SMALLEST_RATIO = 1e-9
@@ -192,6 +202,20 @@ def left_out(posterior: Posterior, ratios: FloatArray) -> FloatArray:
     return np.asarray(proba)
 
 
+class Judged(NamedTuple):
+    """A batch learned from: the state after it, its rows' probabilities, and how likely it was.
+
+    ``evidence`` (n, K) are the likelihood ratios that were learned from, ``nats`` the log evidence
+    of the batch in their units, ``read`` (n, K) the class probabilities that were read of it.
+    """
+
+    state: Any
+    proba: FloatArray | None
+    evidence: FloatArray
+    nats: float
+    read: FloatArray
+
+
 class Latest(NamedTuple):
     """The class prior after the last batch, as the components see it together.
 
@@ -255,14 +279,44 @@ class ComponentLearner(Learner):
     protocol: ClassVar[str] = "adapt-first"
     calibration: ClassVar[str] = "auto"
     uses_late_labels: ClassVar[bool] = True
+    guarded: ClassVar[bool] = True
+    weighs_batches: ClassVar[bool] = True
+    reweights: ClassVar[bool] = True
+    has_plan: ClassVar[bool] = False
 
-    @abstractmethod
+    def plan(self, source: Source) -> Plan:
+        """How its states are laid out as rows for the compiled step, where ``has_plan``."""
+        raise NotImplementedError(f"{type(self).__name__} has no compiled step")
+
+    def shaped(self, leaves: list[Any]) -> Any:
+        """The state whose arrays and numbers are these, in their order, where ``has_plan``."""
+        raise NotImplementedError(f"{type(self).__name__} has no compiled step")
+
     def forecast(self, source: Source, state: Any) -> FloatArray:
         """The class prior (K,) that is expected of the next batch."""
+        if self.has_plan and compiled.available():
+            return forecast_of(plan_of(self, source), to_row(state))
+        return self.expected(source, state)
 
     @abstractmethod
-    def followed(self, source: Source, state: Any, evidence: FloatArray) -> tuple[Any, Posterior]:
-        """The state after a batch with these likelihood ratios (n, K), and the beliefs."""
+    def expected(self, source: Source, state: Any) -> FloatArray:
+        """The class prior (K,) that is expected of the next batch, in NumPy."""
+
+    @abstractmethod
+    def followed(
+        self, source: Source, state: Any, evidence: FloatArray
+    ) -> tuple[Any, Posterior, float]:
+        """The state after a batch with these likelihood ratios (n, K), the beliefs, the nats.
+
+        Nats are the log evidence of the batch, or a lower bound of it. This is NumPy's twin of the
+        compiled step.
+        """
+
+    def threads(self, source: Source, state: Any) -> AbstractContextManager[Any]:
+        """As they are, where a compiled step needs no BLAS."""
+        if self.has_plan and compiled.available():
+            return nullcontext()
+        return super().threads(source, state)
 
     def predict_proba(self, source: Source, state: Any, batch: Batch) -> FloatArray:
         """Reweight f0 by the class prior that is expected of the next batch."""
@@ -270,13 +324,35 @@ class ComponentLearner(Learner):
 
     def adapt(self, source: Source, state: Any, batch: Batch) -> Any:
         """Weigh the components by the batch, and let them learn from it."""
-        return self.followed(source, state, evidence_rows(source, batch))[0]
+        return self.judged(source, state, batch, predict=False).state
 
     def adapt_predict(self, source: Source, state: Any, batch: Batch) -> tuple[Any, FloatArray]:
         """Learn from a batch and predict its rows, each left out of its own class prior."""
+        seen = self.judged(source, state, batch, predict=True)
+        assert seen.proba is not None
+        return seen.state, seen.proba
+
+    def judged(self, source: Source, state: Any, batch: Batch, predict: bool) -> Judged:
+        """Learn from a batch; say how likely it was, and predict its rows if asked to."""
         ratios = likelihoods(source, batch)
-        state, posterior = self.followed(source, state, with_labels(ratios, batch.known))
-        return state, left_out(posterior, ratios)
+        evidence = with_labels(ratios, batch.known)
+        if self.has_plan and compiled.available():
+            plan, row = plan_of(self, source), to_row(state)
+            proba, nats = advanced(plan, row, ratios, evidence, predict)
+            return Judged(
+                self.shaped(from_row(plan.parts, row)), proba, evidence, nats, batch.proba
+            )
+        state, posterior, nats = self.followed(source, state, evidence)
+        proba = left_out(posterior, ratios) if predict else None
+        return Judged(state, proba, evidence, nats, batch.proba)
+
+    def read(self, source: Source, batch: Batch) -> Batch:
+        """The batch as it is read."""
+        return batch
+
+    def held_out(self, source: Source) -> tuple[FloatArray, AnyArray]:
+        """What is read of the held-out set, honestly (n, K), and of which of its rows."""
+        return source.proba, np.arange(len(source.labels))
 
     def prior(self, source: Source, state: Any) -> FloatArray:
         """The class prior after the last batch, as the components see it together."""
@@ -285,6 +361,20 @@ class ComponentLearner(Learner):
     def effective_size(self, source: Source, state: Any) -> float:
         """How many rows the present class prior rests on."""
         return float(state.latest.size)
+
+
+def read_held_out(learner: Any, source: Source) -> FloatArray:
+    """What a learner that weighs batches reads of all held-out rows (n, K), honestly.
+
+    Its ``held_out`` may be of some rows, those that what it reads by was fitted to; it reads the
+    others as it reads a batch.
+    """
+    proba, rows = learner.held_out(source)
+    if len(rows) == len(source.labels):
+        return np.asarray(proba)
+    read = np.array(learner.read(source, source.held_out).proba)
+    read[rows] = proba
+    return read
 
 
 def reweight_by(ratios: FloatArray, prior: FloatArray) -> FloatArray:

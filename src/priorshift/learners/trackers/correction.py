@@ -25,11 +25,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
 
 from priorshift._numerics import log_floored, one_hot, row_products, times_exp
+from priorshift._threads import ONE_THREAD
+from priorshift.calibration.bounded import bounded, bounds_of, likelihood_ratios
 from priorshift.errors import InputError
 from priorshift.source import Source
+from priorshift.source.derived import per_source
 from priorshift.source.model import log_probabilities
 from priorshift.typing import FloatArray, IntArray
 
@@ -104,6 +106,11 @@ class Correction:
         return np.bincount(self.labels, minlength=self.logs.shape[1])
 
     @cached_property
+    def halves(self) -> IntArray:
+        """The half, 0 or 1, that each row is dealt into."""
+        return _folds(self.labels, 2)
+
+    @cached_property
     def sketches(self) -> dict[int, Any]:
         """Parts of the held-out set, by their number of rows, kept for as long as this."""
         return {}
@@ -112,7 +119,8 @@ class Correction:
         """Corrected class probabilities (n, K)."""
         if not self.used:
             return proba
-        return times_exp(proba, row_products(features, self.slopes) + self.offsets, SMALLEST)
+        bent = times_exp(proba, row_products(features, self.slopes) + self.offsets, SMALLEST)
+        return supported(bent, proba, self.counts)
 
     def raw(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Turn models (..., K, m + 1) on components into slopes (..., K, d), offsets (..., K)."""
@@ -137,6 +145,27 @@ class Correction:
                 raise InputError(f"the correction's {name} has not the shape {shape}")
         if n == 0 or self.labels.min() < 0 or self.labels.max() >= K:
             raise InputError("the correction has labels of no class")
+        if self.counts.min() == 0 or (np.diff(self.labels) < 0).any():
+            raise InputError("the correction's labels are not those of every class, in order")
+        if not all(np.isfinite(getattr(self, name)).all() for name in shapes):
+            raise InputError("the correction holds a number that is not finite")
+
+
+def supported(bent: FloatArray, proba: FloatArray, counts: IntArray) -> FloatArray:
+    """Corrected probabilities ``bent`` (n, K) of f's ``proba``, as far as rows support them.
+
+    Fitted on the same rows as the calibration, a correction may claim no more than they support;
+    where the calibrated f does already, a third of what it adds counts.
+
+    Examples
+    --------
+    >>> counts, even = np.array([99, 99]), np.array([[0.5, 0.5]])
+    >>> supported(np.array([[0.9999, 0.0001]]), even, counts).round(4).tolist()
+    [[0.9901, 0.0099]]
+    """
+    shares = counts / counts.sum()
+    before = likelihood_ratios(proba, shares)
+    return bounded(bent, shares, np.minimum(before, bounds_of(counts)))
 
 
 def log_softmax(scores: FloatArray) -> FloatArray:
@@ -171,8 +200,8 @@ def _found(source: Source) -> Correction | None:
         return None
     if source.counts.min() < _FEWEST_OF_A_CLASS:
         return None
-    with threadpool_limits(limits=1):  # the bits depend on the machine alone
-        rows = _some_rows(source)
+    with ONE_THREAD:  # the bits depend on the machine alone
+        rows = some_rows(source)
         X = np.asarray(source.risk.XT[:, rows].T, dtype=np.float64)
         centre, directions = _basis(X, source.features.intercept)
         if directions.shape[1] == 0:
@@ -180,7 +209,8 @@ def _found(source: Source) -> Correction | None:
         return _measured(X, centre, directions, source.proba[rows], source.labels[rows])
 
 
-def _some_rows(source: Source) -> IntArray:
+@per_source
+def some_rows(source: Source) -> IntArray:
     """Evenly spaced rows of each class, all where there are not too many."""
     share = min(1.0, _MOST_ROWS / len(source.labels))
     parts = []
@@ -229,7 +259,10 @@ def _measured(
         for k in range(_FOLDS):
             train, test = fold != k, fold == k
             W[k] = fit_tilt(logs[train], F[train], labels[train], penalty, W[k])
-            found[test] = log_softmax(logs[test] + F[test] @ W[k].T)
+            bent = np.exp(log_softmax(logs[test] + F[test] @ W[k].T))
+            # As a batch is read: bounded by the rows that the correction was fitted on.
+            read = supported(bent, proba[test], np.bincount(labels[train], minlength=K))
+            found[test] = log_floored(read, SMALLEST)
         loss = float(-found[own, labels].mean())
         if best is not None and loss > best[0]:
             break

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from priorshift._validation import check_positive, check_rates, check_share
+from priorshift.learners.trackers.compiled import fields
 from priorshift.learners.trackers.components import (
     RATES,
     ComponentLearner,
@@ -22,8 +23,10 @@ from priorshift.learners.trackers.components import (
     remembered,
     shared,
     smoothing_counts,
+    smoothing_rows,
 )
 from priorshift.learners.trackers.late import Late, counts_change
+from priorshift.learners.trackers.records import Plan, make_plan
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
 
@@ -70,6 +73,7 @@ class EM(ComponentLearner):
     share: float = 1e-3
     smoothing: float | None = None
     name: ClassVar[str] = "em"
+    has_plan: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_rates(self.rates)
@@ -82,16 +86,31 @@ class EM(ComponentLearner):
         experts = fresh_ensemble(number, source.n_classes)
         return EmState(0, experts, Latest.start(source, number))
 
+    def plan(self, source: Source) -> Plan:
+        """Experts, and the class prior after the last batch."""
+        return make_plan(source, self.rates, 0, False, self.numbers(source.n_classes))
+
+    def numbers(self, classes: int) -> dict[int, float]:
+        """Settings of the compiled step."""
+        rows = smoothing_rows(classes) if self.smoothing is None else self.smoothing
+        return {fields.SHARE: self.share, fields.SMOOTHING: rows}
+
+    def shaped(self, leaves: list[Any]) -> EmState:
+        """The state whose arrays and numbers are these."""
+        t, counts, weights, mass, pull, size = leaves
+        return EmState(int(t), Ensemble(counts, weights), Latest(mass, pull, float(size)))
+
     def followed(
         self, source: Source, state: EmState, evidence: FloatArray
-    ) -> tuple[EmState, Posterior]:
+    ) -> tuple[EmState, Posterior, float]:
         """Weigh the experts by the batch, then let each of them count and forget."""
         alpha, prior = self.beliefs(source, state)
         seen = look(alpha, evidence)
-        weights, _ = bayes(prior, seen.evidence)
+        weights, nats = bayes(prior, seen.evidence)
         counts = remembered(state.experts.counts, self.rates) + seen.counts
         posterior = Posterior(weights, alpha + seen.counts, seen.centre)
-        return EmState(state.t + 1, Ensemble(counts, weights), Latest.of(posterior)), posterior
+        after = EmState(state.t + 1, Ensemble(counts, weights), Latest.of(posterior))
+        return after, posterior, nats
 
     def trace(self, source: Source, before: EmState, after: EmState, batch: Batch) -> FloatArray:
         """What a late label needs to know of a batch: the class priors (J, K) it was seen under."""
@@ -113,7 +132,7 @@ class EM(ComponentLearner):
         alpha = remembered(state.experts.counts, self.rates) + base
         return alpha, shared(state.experts.weights, self.share)
 
-    def forecast(self, source: Source, state: EmState) -> FloatArray:
+    def expected(self, source: Source, state: EmState) -> FloatArray:
         """The class prior (K,) that is expected of the next batch."""
         alpha, weights = self.beliefs(source, state)
         prior = (weights / alpha.sum(axis=1)) @ alpha

@@ -64,6 +64,7 @@ class Moments(Learner):
     estimator: str = "bbse-soft"
     protocol: ClassVar[str] = "predict-first"
     calibration: ClassVar[str] = "auto"
+    reweights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.estimator not in ESTIMATORS:
@@ -160,5 +161,5 @@ def source_noise(learner: Moments, source: Source) -> FloatArray:
     [0.25, 0.25]
     """
     hold_out = Batch(source.proba, np.empty((len(source.proba), 0)))
-    weights = (source.prior / source.counts)[source.labels]
+    weights = source.prior[source.labels] / source.counts[source.labels]
     return row_noise(learner.row_estimates(source, hold_out), weights)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from priorshift._validation import check_integer, check_positive, check_rates, check_share
+from priorshift.learners.trackers.compiled import fields
 from priorshift.learners.trackers.components import (
     RATES,
     ComponentLearner,
@@ -23,8 +24,10 @@ from priorshift.learners.trackers.components import (
     remembered,
     shared,
     smoothing_counts,
+    smoothing_rows,
 )
 from priorshift.learners.trackers.late import Late, believed_change, counts_change
+from priorshift.learners.trackers.records import Plan, make_plan
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray, IntArray
 
@@ -79,6 +82,20 @@ def empty_book(slots: int, classes: int) -> Book:
         last=never,
         surprise=0.0,
     )
+
+
+def book_of(leaves: list[Any]) -> Book:
+    """The book whose arrays and number these are, those of rounds as float64.
+
+    Examples
+    --------
+    >>> book = empty_book(3, 2)
+    >>> book_of([np.asarray(part, dtype=float) for part in book]).first.tolist()
+    [0, -1, -1]
+    """
+    counts, belief, moves, rows, used, first, last, surprise = leaves
+    rounds = (first.astype(np.intp), last.astype(np.intp))
+    return Book(counts, belief, moves, rows, used, *rounds, float(surprise))
 
 
 def transitions(book: Book) -> FloatArray:
@@ -337,6 +354,7 @@ class Regimes(ComponentLearner):
     share: float = 1e-3
     smoothing: float | None = None
     name: ClassVar[str] = "regimes"
+    has_plan: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_integer(self.slots, "slots", least=2)
@@ -351,14 +369,35 @@ class Regimes(ComponentLearner):
         latest = Latest.start(source, number + self.slots)
         return RegimesState(0, fresh_ensemble(number, K), empty_book(self.slots, K), latest)
 
+    def plan(self, source: Source) -> Plan:
+        """Experts, the book, the class prior after the last batch."""
+        return make_plan(source, self.rates, self.slots, False, self.numbers(source.n_classes))
+
+    def numbers(self, classes: int) -> dict[int, float]:
+        """Settings of the compiled step."""
+        rows = smoothing_rows(classes) if self.smoothing is None else self.smoothing
+        return {
+            fields.SHARE: self.share,
+            fields.SMOOTHING: rows,
+            fields.PATIENCE: self.patience,
+            fields.LEARN: float(self.learn),
+        }
+
+    def shaped(self, leaves: list[Any]) -> RegimesState:
+        """The state whose arrays and numbers are these."""
+        t, counts, weights, *book, mass, pull, size = leaves
+        experts, latest = Ensemble(counts, weights), Latest(mass, pull, float(size))
+        return RegimesState(int(t), experts, book_of(book), latest)
+
     def followed(
         self, source: Source, state: RegimesState, evidence: FloatArray
-    ) -> tuple[RegimesState, Posterior]:
+    ) -> tuple[RegimesState, Posterior, float]:
         """Filter, then learn experts, regimes and transitions; add a regime that is missing."""
         seen = self.observe(source, state.experts, state.book, evidence, state.t + 1)
         posterior = seen.posterior(np.array([0.0, 1.0]))  # the regimes alone predict
         latest = Latest.of(posterior)
-        return RegimesState(state.t + 1, seen.experts, seen.book, latest), posterior
+        after = RegimesState(state.t + 1, seen.experts, seen.book, latest)
+        return after, posterior, float(seen.nats[1])
 
     def observe(
         self, source: Source, experts: Ensemble, book: Book, evidence: FloatArray, t: int
@@ -396,7 +435,7 @@ class Regimes(ComponentLearner):
             step,
         )
 
-    def forecast(self, source: Source, state: RegimesState) -> FloatArray:
+    def expected(self, source: Source, state: RegimesState) -> FloatArray:
         """The class prior (K,) that the regimes expect of the next batch."""
         prior = self.beliefs(source, state.experts, state.book).forecasts()[1]
         return np.asarray(prior / prior.sum())
@@ -436,6 +475,10 @@ class Regimes(ComponentLearner):
     def weights(self, source: Source, state: RegimesState) -> FloatArray:
         """Weights (J + S,) of experts, which are 0, and regimes after the last batch."""
         return np.concatenate([np.zeros(len(self.rates)), state.book.belief])
+
+    def regime(self, source: Source, state: AnyState) -> int:
+        """The round in which the present regime was first seen."""
+        return int(state.book.first[state.book.belief.argmax()])
 
     def regimes_seen(self, source: Source, state: AnyState) -> RegimesSeen:
         """The regimes of the stream so far, oldest first."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
 from priorshift._validation import check_share
+from priorshift.learners.trackers.compiled import fields
 from priorshift.learners.trackers.components import (
     RATES,
     ComponentLearner,
@@ -21,7 +22,8 @@ from priorshift.learners.trackers.components import (
     shared,
 )
 from priorshift.learners.trackers.late import Late
-from priorshift.learners.trackers.regimes import Book, Regimes, RegimesSeen
+from priorshift.learners.trackers.records import Plan, make_plan
+from priorshift.learners.trackers.regimes import Book, Regimes, RegimesSeen, book_of
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
 
@@ -74,6 +76,7 @@ class Tracker(ComponentLearner):
     smoothing: float | None = None
     trust_share: float = 1e-3
     name: ClassVar[str] = "tracker"
+    has_plan: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_share("trust_share", self.trust_share)
@@ -91,20 +94,32 @@ class Tracker(ComponentLearner):
         start, even = self.regimes.start(source), np.array([0.5, 0.5])
         return TrackerState(0, start.experts, start.book, even, even, start.latest)
 
+    def plan(self, source: Source) -> Plan:
+        """Experts, the book, the trust in each, the class prior after the last batch."""
+        numbers = {**self.regimes.numbers(source.n_classes), fields.TRUST_SHARE: self.trust_share}
+        return make_plan(source, self.rates, self.slots, True, numbers)
+
+    def shaped(self, leaves: list[Any]) -> TrackerState:
+        """The state whose arrays and numbers are these."""
+        t, counts, weights, *book, trust, foresight, mass, pull, size = leaves
+        experts, latest = Ensemble(counts, weights), Latest(mass, pull, float(size))
+        return TrackerState(int(t), experts, book_of(book), trust, foresight, latest)
+
     def followed(
         self, source: Source, state: TrackerState, evidence: FloatArray
-    ) -> tuple[TrackerState, Posterior]:
+    ) -> tuple[TrackerState, Posterior, float]:
         """Let experts and regimes learn from the batch, and trust each by what it made of it."""
         seen = self.regimes.observe(source, state.experts, state.book, evidence, state.t + 1)
-        trust = trusted(shared(state.trust, self.trust_share), seen.nats)
+        lent = shared(state.trust, self.trust_share)
+        trust, nats = trusted(lent, seen.nats), float(np.logaddexp(*(np.log(lent) + seen.nats)))
         forecasts = row_nats(seen.before.forecasts(), evidence)
         foresight = trusted(shared(state.foresight, self.trust_share), forecasts)
         posterior = seen.posterior(trust)
         latest = Latest.of(posterior)
         after = TrackerState(state.t + 1, seen.experts, seen.book, trust, foresight, latest)
-        return after, posterior
+        return after, posterior, nats
 
-    def forecast(self, source: Source, state: TrackerState) -> FloatArray:
+    def expected(self, source: Source, state: TrackerState) -> FloatArray:
         """The class prior (K,) that is expected of the next batch."""
         before = self.regimes.beliefs(source, state.experts, state.book)
         prior = shared(state.foresight, self.trust_share) @ before.forecasts()
@@ -125,6 +140,10 @@ class Tracker(ComponentLearner):
         return np.concatenate(
             [state.trust[0] * state.experts.weights, state.trust[1] * state.book.belief]
         )
+
+    def regime(self, source: Source, state: TrackerState) -> int:
+        """The round in which the present regime was first seen."""
+        return self.regimes.regime(source, state)
 
     def regimes_seen(self, source: Source, state: TrackerState) -> RegimesSeen:
         """The regimes of the stream so far, oldest first."""

@@ -1,0 +1,1 @@
+"""Whether adapting ever does harm, measured: ``python -m benchmarks.safety``."""

@@ -1,0 +1,537 @@
+r"""Careful: the hypothesis that nothing has changed, beside a tracker that thinks it has.
+
+A tracker is as good as what it reads. With few held-out rows, or a poor source model, the mean of
+what it reads of the stream differs from that of the held-out set although nothing has changed, and
+it follows the difference. So "nothing has changed" is a hypothesis of its own, with half of the
+belief at the start. It says that held-out set and stream have one class prior :math:`\nu`, known
+as well as the rows of both tell, and it predicts with the source model, corrected by its
+calibration as far as the held-out set is sure that this is better.
+
+Its forecast :math:`\nu` starts at the mean m of what the tracker reads of the held-out set, and is
+fitted to the held-out set and the batches together: with :math:`\rho_{ik}` the responsibilities of
+row i under :math:`\nu`, each class moves by
+
+.. math:: \log\nu_k \mathrel{+}= \frac{\sum_i (\rho_{ik} - \nu_k)}{S_k},\qquad
+    S_k = \sum_{held\ out} p_{ik}^2 / c + \sum_{stream} \rho_{ik}^2,
+
+a Newton step with the diagonal of the information of all rows. Few held-out rows, or rows that say
+little of a class, let it go further: a difference that such a held-out set would show by chance is
+no evidence of a change. c is the caution. A class of which nothing is known counts half a row, and
+what of the belief has just come back starts again from the held-out set.
+
+Two states follow each other as a Markov chain, unchanged and changed, and every batch weighs them
+by the evidence :math:`p(S_t \mid \nu)` and that of the tracker. For batches of one row and any
+stream, losses being minus log evidence,
+
+.. math:: L_T(mixture) \le \min\Big(L_T(unchanged) + T \ln\frac{1}{1 - leave},\
+    L_T(tracker) + T \ln\frac{1}{1 - back}\Big) + \ln 2 .
+
+The class probabilities of both are mixed with the belief in each.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from priorshift._validation import check_number
+from priorshift.calibration.base import row_losses
+from priorshift.errors import InputTypeError
+from priorshift.learners.base import Learner
+from priorshift.learners.trackers.calls import (
+    BACK,
+    LEAVE,
+    TINY,
+    Called,
+    calls_of,
+    first_calls,
+    held_out_calls,
+    start_calls,
+    weigh_calls,
+)
+from priorshift.learners.trackers.components import Judged, evidence_rows, read_held_out
+from priorshift.learners.trackers.late import Late
+from priorshift.learners.trackers.records import careful_places, from_row, kernels, to_row
+from priorshift.risk import compiled
+from priorshift.source import Batch, Source
+from priorshift.source.derived import per_source
+from priorshift.typing import Float32Array, FloatArray, IntArray
+
+_FIRST_BELIEF = 0.5
+# Rows that even a class of which nothing is known is worth, and the longest step of a batch.
+_LEAST_ROWS, _LONGEST = 0.5, 1.0
+# Beyond this belief that nothing has changed, its class prior cannot be taken out of the mixture.
+_NEARLY_SURE = 0.99
+# The least share of a class, as of a source's prior.
+_SMALLEST_SHARE = 1e-6
+
+
+class Unchanged(NamedTuple):
+    """The hypothesis that nothing has changed, after some batches.
+
+    ``belief`` is how likely it is, the larger one of ``by_evidence`` and ``calls.belief``: the
+    stream has changed if both say so. ``moved`` (K,) is the logarithm of its class prior over the
+    mean of the held-out set, up to a constant, ``rows`` (K,) are the squares :math:`S_k`.
+    """
+
+    belief: float
+    by_evidence: float
+    moved: FloatArray
+    rows: FloatArray
+    calls: Called
+
+
+class CarefulState(NamedTuple):
+    """Rounds seen, the state of the learner inside, and the belief that nothing has changed."""
+
+    t: int
+    inner: Any
+    unchanged: Unchanged
+
+
+class Held(NamedTuple):
+    """What the learner inside reads of the held-out set.
+
+    ``source`` is the source with the mean of it as its prior: under that class prior importance
+    weights are 1. ``prior`` (K,) is that prior, ``rows`` (K,) the squares of the held-out set.
+    ``corrected`` is how far the probabilities that the learner reads are to be preferred to f0's
+    own where nothing has changed, ``decides`` whether they may name another class there than f0
+    does, ``calls`` how many rows f0 calls each class.
+    """
+
+    source: Source
+    prior: FloatArray
+    rows: FloatArray
+    corrected: float
+    decides: bool
+    calls: FloatArray
+
+
+@dataclass(frozen=True)
+class Careful(Learner):
+    """A learner that adapts only as far as the stream shows that something has changed.
+
+    ``LabelShiftClassifier`` puts "auto" and the trackers into it, unless ``safety="off"``.
+
+    Parameters
+    ----------
+    learner : Learner
+        "auto", "tracker", "em" or "regimes" as an object: one that says how likely it finds every
+        batch.
+    caution : float
+        Divides the held-out rows: with 4, what a held-out set of a quarter of the rows would show
+        by chance is no evidence yet. Infinite: nothing is adapted, whatever happens.
+
+    Examples
+    --------
+    >>> from priorshift.learners import Tracker
+    >>> careful = Careful(Tracker())
+    >>> careful.name, careful.protocol
+    ('tracker', 'adapt-first')
+    """
+
+    learner: Any
+    caution: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.caution != math.inf:
+            check_number("caution", self.caution, 1.0, math.inf, "[")
+        if not getattr(self.learner, "weighs_batches", False):
+            raise InputTypeError(
+                f"learner is {self.learner!r}: give one that weighs every batch, such as Auto() "
+                "or Tracker()"
+            )
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name of the learner inside."""
+        return str(self.learner.name)
+
+    @property
+    def calibration(self) -> Any:  # type: ignore[override]
+        """What the learner inside works best with."""
+        return self.learner.calibration
+
+    @property
+    def uses_late_labels(self) -> bool:  # type: ignore[override]
+        """Whether the learner inside does."""
+        return bool(self.learner.uses_late_labels)
+
+    @property
+    def derived(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What of ``Source.derived`` its states rest on."""
+        found: tuple[str, ...] = self.learner.derived
+        return found
+
+    @property
+    def guarded(self) -> bool:  # type: ignore[override]
+        """It takes part in safety."""
+        return True
+
+    @property
+    def reweights(self) -> bool:  # type: ignore[override]
+        """Whether the learner inside does."""
+        return bool(self.learner.reweights)
+
+    @property
+    def protocol(self) -> str:
+        """That of the learner inside."""
+        return str(self.learner.protocol)
+
+    @property
+    def needs_features(self) -> bool:
+        """Whether the learner inside does."""
+        return bool(self.learner.needs_features)
+
+    @property
+    def reads_features(self) -> bool:
+        """Whether the learner inside does."""
+        return bool(self.learner.reads_features)
+
+    def held(self, source: Source) -> Held:
+        """What the learner inside reads of the held-out set, found once for a source."""
+        known = _all_held(source)
+        if self.learner not in known:
+            known[self.learner] = _held(self.learner, source)
+        return known[self.learner]
+
+    def check(self, source: Source) -> None:
+        """Refuse a source that the learner inside cannot work with."""
+        self.learner.check(source)
+
+    def threads(self, source: Source, state: CarefulState) -> AbstractContextManager[Any]:
+        """Those of the learner inside."""
+        found: AbstractContextManager[Any] = self.learner.threads(
+            self.held(source).source, state.inner
+        )
+        return found
+
+    def start(self, source: Source) -> CarefulState:
+        """Half of the belief in each of the two."""
+        held = self.held(source)
+        belief = _FIRST_BELIEF if math.isfinite(self.caution) else 1.0
+        moved, calls = np.zeros(source.n_classes), start_calls(len(held.calls), belief)
+        nothing = Unchanged(belief, belief, moved, self.first_rows(held), calls)
+        return CarefulState(0, self.learner.start(held.source), nothing)
+
+    def first_rows(self, held: Held) -> FloatArray:
+        """The squares (K,) before the first batch."""
+        return held.rows / self.caution + _LEAST_ROWS
+
+    def predict_proba(self, source: Source, state: CarefulState, batch: Batch) -> FloatArray:
+        """Class probabilities of both hypotheses, mixed."""
+        held = self.held(source)
+        proba = self.learner.predict_proba(held.source, state.inner, batch)
+        read = self.learner.read(held.source, batch).proba
+        still = still_proba(held, read, batch.f0_proba)
+        return mixed(self._next_belief(state.unchanged.belief)[0], still, proba)
+
+    def predict_held_out(self, source: Source, state: CarefulState) -> FloatArray:
+        """The same of the held-out set, of each row by what was fitted without it."""
+        held = self.held(source)
+        proba = self.learner.predict_held_out(held.source, state.inner)
+        still = still_proba(held, read_held_out(self.learner, held.source), source.f0_proba)
+        return mixed(self._next_belief(state.unchanged.belief)[0], still, proba)
+
+    def _next_belief(self, belief: float) -> tuple[float, float]:
+        """The belief before the next batch, and how much of it did not just come back."""
+        if math.isinf(self.caution):
+            return 1.0, 1.0
+        stayed = belief * (1.0 - LEAVE)
+        belief = stayed + (1.0 - belief) * BACK
+        return belief, stayed / belief
+
+    def adapt(self, source: Source, state: CarefulState, batch: Batch) -> CarefulState:
+        """Let the learner inside learn, and weigh both hypotheses by the batch."""
+        return self._followed(self.held(source), state, batch, predict=False)[0]
+
+    def adapt_predict(
+        self, source: Source, state: CarefulState, batch: Batch
+    ) -> tuple[CarefulState, FloatArray]:
+        """Learn from a batch and predict its rows, each left out of its own class prior."""
+        held = self.held(source)
+        state, seen = self._followed(held, state, batch, predict=True)
+        assert seen.proba is not None
+        still = still_proba(held, seen.read, batch.f0_proba)
+        return state, mixed(state.unchanged.belief, still, seen.proba)
+
+    def _followed(
+        self, held: Held, state: CarefulState, batch: Batch, predict: bool
+    ) -> tuple[CarefulState, Judged]:
+        seen = self.learner.judged(held.source, state.inner, batch, predict)
+        called = calls_of(batch.f0_proba, batch.known)
+        unchanged = self._weighed(held, state.unchanged, seen.evidence, called, seen.nats)
+        return CarefulState(state.t + 1, seen.state, unchanged), seen
+
+    def _weighed(
+        self,
+        held: Held,
+        before: Unchanged,
+        evidence: FloatArray,
+        called: IntArray,
+        nats: float,
+    ) -> Unchanged:
+        """The hypothesis after a batch with these likelihood ratios (n, K) and calls (n,).
+
+        ``nats`` is what the learner inside made of it. What of the belief came back just now starts
+        again from the held-out set.
+        """
+        first, calls = self.first_rows(held), first_calls(held.calls, self.caution)
+        if compiled.available():
+            arguments = held.prior, self.caution, first, calls
+            return weighed(before, evidence, called, nats, *arguments)
+        belief, stayed = self._next_belief(before.by_evidence)
+        moved = stayed * before.moved
+        rows = first + stayed * (before.rows - first)
+        prior = held.source.prior * np.exp(moved)
+        prior /= prior.sum()
+        fit = evidence @ prior
+        lead = math.log(max(belief, TINY) / max(1.0 - belief, TINY))
+        lead += float(np.log(fit).sum()) - nats
+        shares = evidence * prior
+        shares /= fit[:, None]
+        rows = rows + np.einsum("ik,ik->k", shares, shares)
+        step = (shares.sum(axis=0) - len(fit) * prior) / rows
+        moved = moved + np.clip(step, -_LONGEST, _LONGEST)
+        if math.isinf(self.caution):
+            return before._replace(moved=moved, rows=rows)
+        after, by_calls = float(expit(lead)), weigh_calls(before.calls, called, calls)
+        return Unchanged(max(after, by_calls.belief), after, moved, rows, by_calls)
+
+    def prior(self, source: Source, state: CarefulState) -> FloatArray:
+        """The class prior after the last batch: the source's as far as nothing has changed."""
+        held, belief = self.held(source), state.unchanged.belief
+        tracked = self.learner.prior(held.source, state.inner)
+        return np.asarray((1.0 - belief) * self.told(held, source, tracked) + belief * source.prior)
+
+    def told(self, held: Held, source: Source, prior: FloatArray) -> FloatArray:
+        """A class prior of the learner inside, whose unit is the mean of what it reads."""
+        scaled = prior * (source.prior / held.source.prior)
+        return np.asarray(scaled / scaled.sum(axis=-1, keepdims=True))
+
+    def trace(
+        self, source: Source, before: CarefulState, after: CarefulState, batch: Batch
+    ) -> FloatArray:
+        """What the learner inside will need, should labels of a batch come late."""
+        found = self.learner.trace(self.held(source).source, before.inner, after.inner, batch)
+        return np.asarray(found)
+
+    def correct(self, source: Source, state: CarefulState, late: Late) -> CarefulState:
+        """Count labels that come late, as the learner inside does, and weigh what they say."""
+        held = self.held(source)
+        inner = self.learner.correct(held.source, state.inner, late)
+        return state._replace(inner=inner, unchanged=self._relabelled(held, state, late))
+
+    def _relabelled(self, held: Held, state: CarefulState, late: Late) -> Unchanged:
+        """The hypothesis with labels of an old batch, as likely under it as under the tracker.
+
+        Both are asked with the class prior that they have now, before the labels are counted.
+        """
+        if math.isinf(self.caution):
+            return state.unchanged
+        batch = self.learner.read(held.source, late.batch)
+        after = evidence_rows(held.source, batch)
+        before = evidence_rows(held.source, batch._replace(known=late.before))
+        own = held.source.prior * np.exp(state.unchanged.moved)
+        own /= own.sum()
+        gain, shares = 0.0, []
+        for sign, prior in ((1.0, own), (-1.0, self.learner.prior(held.source, state.inner))):
+            gain += sign * float((np.log(after @ prior) - np.log(before @ prior)).sum())
+        for evidence in (after, before):
+            parts = evidence * own
+            shares.append((parts / parts.sum(axis=1, keepdims=True)).sum(axis=0))
+        unchanged = state.unchanged
+        step = (shares[0] - shares[1]) / unchanged.rows
+        by_evidence = _raised(unchanged.by_evidence, gain)
+        calls = unchanged.calls
+        if len(calls.counts):
+            calls = calls._replace(belief=_raised(calls.belief, gain))
+        moved = unchanged.moved + np.clip(step, -_LONGEST, _LONGEST)
+        belief = max(by_evidence, calls.belief)
+        return Unchanged(belief, by_evidence, moved, unchanged.rows, calls)
+
+    def weights(self, source: Source, state: CarefulState) -> FloatArray | None:
+        """Weights of the members of the learner inside."""
+        found: FloatArray | None = self.learner.weights(self.held(source).source, state.inner)
+        return found
+
+    def model(self, source: Source, state: CarefulState) -> Float32Array | None:
+        """None: it has no linear model of its own."""
+        return None
+
+    def effective_size(self, source: Source, state: CarefulState) -> float | None:
+        """How many rows the present class prior rests on."""
+        found: float | None = self.learner.effective_size(self.held(source).source, state.inner)
+        return found
+
+    def regime(self, source: Source, state: CarefulState) -> int:
+        """The round in which the present regime was first seen."""
+        return int(self.learner.regime(self.held(source).source, state.inner))
+
+    def unchanged(self, source: Source, state: CarefulState) -> float:
+        """The belief that nothing has changed."""
+        return state.unchanged.belief
+
+    def held_out_proba(
+        self,
+        source: Source,
+        state: CarefulState,
+        prior: FloatArray,
+        unchanged: float,
+        step: int = 1,
+    ) -> tuple[FloatArray, IntArray]:
+        """Predictions of held-out rows by both hypotheses, mixed; see ``Learner``."""
+        held = self.held(source)
+        tracked = prior
+        if unchanged < _NEARLY_SURE:  # the class prior is told mixed with the source's
+            tracked = np.maximum(prior - unchanged * source.prior, 0.0)
+        scaled = tracked * (held.source.prior / source.prior)
+        proba, rows = self.learner.held_out_proba(
+            held.source, state.inner, scaled / scaled.sum(), unchanged, step
+        )
+        read, known = self.learner.held_out(held.source)
+        still = mixed(held.corrected, read[np.searchsorted(known, rows)], source.f0_proba[rows])
+        return mixed(unchanged, still, proba), rows
+
+    def regimes_seen(self, source: Source, state: CarefulState) -> Any:
+        """The regimes of the stream so far, oldest first."""
+        held = self.held(source)
+        found = self.learner.regimes_seen(held.source, state.inner)
+        return found and found._replace(priors=self.told(held, source, found.priors))
+
+
+def weighed(
+    before: Unchanged,
+    evidence: FloatArray,
+    called: IntArray,
+    nats: float,
+    prior: FloatArray,
+    caution: float,
+    first: FloatArray,
+    calls: FloatArray,
+) -> Unchanged:
+    """The hypothesis after a batch, by compiled code."""
+    x, (parts, at) = to_row(before), careful_places(len(prior), len(calls))
+    kernels().weigh(x, compiled.plain(evidence), called, nats, at, prior, caution, first, calls)
+    return unchanged_of(from_row(parts, x))
+
+
+def unchanged_of(parts: list[Any]) -> Unchanged:
+    """The hypothesis of its parts, one after the other."""
+    belief, by_evidence, moved, rows, called, *counts = parts
+    calls = Called(float(called), *counts)
+    return Unchanged(float(belief), float(by_evidence), moved, rows, calls)
+
+
+def _raised(belief: float, nats: float) -> float:
+    """A belief after so many nats in its favour."""
+    belief = min(max(belief, TINY), 1.0 - TINY)
+    return float(expit(math.log(belief / (1.0 - belief)) + nats))
+
+
+def mixed(share: float | FloatArray, one: FloatArray, other: FloatArray) -> FloatArray:
+    """Probabilities of the one with this share, of the other with the rest."""
+    return np.asarray(share * one + (1.0 - share) * other)
+
+
+def still_proba(held: Held, read: FloatArray, f0: FloatArray) -> FloatArray:
+    """Class probabilities where nothing has changed: f0's, corrected as far as that is sure.
+
+    Better probabilities are found by far fewer rows than better answers: unless the held-out set is
+    sure of those as well, every row is corrected only as far as f0 keeps its answer.
+    """
+    if held.decides:
+        return mixed(held.corrected, read, f0)
+    return mixed(np.minimum(held.corrected, _keeping(read, f0))[:, None], read, f0)
+
+
+def _keeping(read: FloatArray, f0: FloatArray) -> FloatArray:
+    """The largest share of ``read`` in each row (n,) that leaves f0 its answer and half its lead.
+
+    Examples
+    --------
+    >>> f0, read = np.array([[0.6, 0.4], [0.6, 0.4]]), np.array([[0.9, 0.1], [0.4, 0.6]])
+    >>> _keeping(read, f0).round(3).tolist()
+    [1.0, 0.25]
+    """
+    top = f0.argmax(axis=1)[:, None]
+    lead = np.take_along_axis(f0, top, axis=1) - f0
+    lost = lead - (np.take_along_axis(read, top, axis=1) - read)
+    return np.asarray(
+        (np.maximum(lead, TINY) / np.maximum(2.0 * lost, np.maximum(lead, TINY))).min(axis=1)
+    )
+
+
+@per_source
+def _all_held(source: Source) -> dict[Any, Held]:
+    return {}
+
+
+def _held(learner: Any, source: Source) -> Held:
+    proba, rows = learner.held_out(source)
+    weights = source_weights(source, rows)
+    counts = np.bincount(source.labels[rows], minlength=source.n_classes)
+    mean = np.where(counts > 0, np.maximum(weights @ proba, _SMALLEST_SHARE), source.prior)
+    reading = replace(source, prior=mean / mean.sum())
+    reading.derived.update(source.derived)
+    squares = len(rows) * (weights @ (proba * proba))
+    labels = source.labels[rows]
+    f0 = source.f0_proba[rows]
+    gains = row_losses(f0, labels) - row_losses(proba, labels)
+    righted = (f0.argmax(axis=1) != labels) * 1.0 - (proba.argmax(axis=1) != labels)
+    gained, noise = _mean_and_noise(righted, weights)
+    return Held(
+        reading,
+        np.array(reading.prior),
+        squares,
+        _certainty(gains, weights),
+        gained > 2.0 * noise,
+        held_out_calls(f0, weights),
+    )
+
+
+def source_weights(source: Source, rows: IntArray, prior: FloatArray | None = None) -> FloatArray:
+    """Weights (n,) of held-out rows that add up to 1, and give every class its share.
+
+    Shares are those of ``prior``, by default of the source prior.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> labels, prior = np.array([0, 0, 1]), np.array([0.5, 0.5])
+    >>> source = SimpleNamespace(labels=labels, prior=prior, n_classes=2, row_weights=None)
+    >>> source_weights(source, np.arange(3)).tolist()
+    [0.25, 0.25, 0.5]
+    """
+    labels = source.labels[rows]
+    within = np.ones(len(rows)) if source.row_weights is None else source.row_weights[rows]
+    sums = np.bincount(labels, within, minlength=source.n_classes)
+    shares = source.prior if prior is None else prior
+    weights = shares[labels] * within / np.where(sums > 0.0, sums, 1.0)[labels]
+    return np.asarray(weights / weights.sum())
+
+
+def _certainty(gains: FloatArray, weights: FloatArray) -> float:
+    """How sure the held-out set is of probabilities that gain so many nats a row over f0's own.
+
+    The nats that are gained in all, less their standard error, are the odds.
+
+    Examples
+    --------
+    >>> even = np.full(100, 0.01)
+    >>> _certainty(np.full(100, 0.1), even) > 0.99, _certainty(np.zeros(100), even)
+    (True, 0.5)
+    """
+    mean, noise = _mean_and_noise(gains, weights)
+    return float(expit(len(gains) * (mean - noise)))
+
+
+def _mean_and_noise(values: FloatArray, weights: FloatArray) -> tuple[float, float]:
+    """The weighted mean of values, and its standard error."""
+    mean = float(weights @ values)
+    return mean, math.sqrt(float(weights**2 @ (values - mean) ** 2))

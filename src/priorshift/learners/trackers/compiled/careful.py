@@ -1,0 +1,94 @@
+"""The hypothesis that nothing has changed, weighed by a batch; the twin of ``careful.py``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from priorshift.learners.trackers.compiled.calls import weigh_calls
+from priorshift.learners.trackers.compiled.fields import (
+    BY_CALLS,
+    BY_EVIDENCE,
+    MOVED,
+    SQUARES,
+    UNCHANGED,
+)
+from priorshift.learners.trackers.compiled.sums import dot, expit, total
+from priorshift.risk.compiled._njit import inlined, strict
+
+# As in careful.py.
+_LEAVE, _BACK = 1e-4, 1e-3
+_LONGEST, _TINY = 1.0, 1e-12
+
+
+@inlined
+def weigh_within(
+    x: Any,
+    ratios: Any,
+    called: Any,
+    nats: float,
+    at: Any,
+    prior: Any,
+    caution: float,
+    first: Any,
+    calls: Any,
+    classes: Any,
+) -> None:
+    """The same with space to work in, ``classes`` (4, K)."""
+    K, rows, belief, stayed = len(prior), len(ratios), 1.0, 1.0
+    own, seen, squared, part = classes[0], classes[1], classes[2], classes[3]
+    moved, squares = at[MOVED], at[SQUARES]
+    if caution < math.inf:
+        stayed = x[at[BY_EVIDENCE]] * (1.0 - _LEAVE)
+        belief = stayed + (1.0 - x[at[BY_EVIDENCE]]) * _BACK
+        stayed /= belief
+    for k in range(K):
+        x[moved + k] *= stayed
+        x[squares + k] = first[k] + stayed * (x[squares + k] - first[k])
+        own[k] = prior[k] * math.exp(x[moved + k])
+        seen[k] = squared[k] = 0.0
+    whole = total(own, 0, K)
+    for k in range(K):
+        own[k] /= whole
+    lead = math.log(max(belief, _TINY) / max(1.0 - belief, _TINY)) - nats
+    for i in range(rows):
+        row = ratios[i]
+        fit = dot(own, 0, row, 0, K)
+        lead += math.log(fit)
+        for k in range(K):
+            part[k] = row[k] * own[k] / fit
+        for k in range(K):
+            seen[k] += part[k]
+            squared[k] += part[k] * part[k]
+    for k in range(K):
+        x[squares + k] += squared[k]
+        step = (seen[k] - rows * own[k]) / x[squares + k]
+        x[moved + k] += min(max(step, -_LONGEST), _LONGEST)
+    if caution < math.inf:
+        x[at[BY_EVIDENCE]] = expit(lead)
+        weigh_calls(x, called, at, calls)
+        x[at[UNCHANGED]] = max(x[at[BY_EVIDENCE]], x[at[BY_CALLS]])
+
+
+@strict
+def weigh(
+    x: Any,
+    ratios: Any,
+    called: Any,
+    nats: float,
+    at: Any,
+    prior: Any,
+    caution: float,
+    first: Any,
+    calls: Any,
+) -> None:
+    """Weigh both hypotheses by a batch with these likelihood ratios (n, K), in place.
+
+    ``nats`` is what the learner inside made of it, ``prior`` (K,) the mean of what it reads of the
+    held-out set, ``first`` (K,) the squares of it, ``calls`` (K,) its counts of what f0 ``called``
+    (n,) rows.
+    """
+    classes = np.empty((4, len(prior)))
+    weigh_within(x, ratios, called, nats, at, prior, caution, first, calls, classes)

@@ -1,0 +1,34 @@
+"""Where the fields of a stream's row begin: places in the array ``at``, -1 for a field it lacks."""
+
+from __future__ import annotations
+
+(
+    T,
+    EXPERT_COUNTS,
+    EXPERT_WEIGHTS,
+    COUNTS,
+    BELIEF,
+    MOVES,
+    ROWS,
+    USED,
+    FIRST,
+    LAST,
+    SURPRISE,
+    TRUST,
+    FORESIGHT,
+    MASS,
+    PULL,
+    SIZE,
+    UNCHANGED,
+    MOVED,
+    SQUARES,
+    BY_EVIDENCE,
+    BY_CALLS,
+    CALLS,
+    RECENT,
+    RECENT_WEIGHTS,
+) = range(24)
+SLOTS, FIELDS = 24, 25  # the number of slots for regimes; how many entries there are
+
+# Places in the array of settings.
+SHARE, SMOOTHING, PATIENCE, LEARN, TRUST_SHARE, CAREFUL = range(6)

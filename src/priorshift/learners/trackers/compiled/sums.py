@@ -1,0 +1,142 @@
+"""Sums in one fixed order, long ones four at a time; Bayes' rule and its logarithms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from priorshift.risk.compiled._njit import inlined, strict
+
+_RISING = 12.0
+# Sums of fewer numbers are quicker one by one.
+_SHORT = 24
+
+
+@inlined
+def total(x: Any, a: int, n: int) -> float:
+    """Sum of the n entries from a on."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    if n < _SHORT:
+        for k in range(a, a + n):
+            s0 += x[k]
+        return s0
+    whole = n - n % 4
+    for k in range(a, a + whole, 4):
+        s0 += x[k]
+        s1 += x[k + 1]
+        s2 += x[k + 2]
+        s3 += x[k + 3]
+    for k in range(a + whole, a + n):
+        s0 += x[k]
+    return (s0 + s1) + (s2 + s3)
+
+
+@inlined
+def dot(x: Any, a: int, y: Any, b: int, n: int) -> float:
+    """Sum of the products of n entries, from a on in x and from b on in y."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    if n < _SHORT:
+        for k in range(n):
+            s0 += x[a + k] * y[b + k]
+        return s0
+    whole = n - n % 4
+    for k in range(0, whole, 4):
+        s0 += x[a + k] * y[b + k]
+        s1 += x[a + k + 1] * y[b + k + 1]
+        s2 += x[a + k + 2] * y[b + k + 2]
+        s3 += x[a + k + 3] * y[b + k + 3]
+    for k in range(whole, n):
+        s0 += x[a + k] * y[b + k]
+    return (s0 + s1) + (s2 + s3)
+
+
+@inlined
+def dot_squares(x: Any, a: int, y: Any, b: int, n: int) -> float:
+    """Sum of the products of n entries, those of y squared."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    if n < _SHORT:
+        for k in range(n):
+            s0 += x[a + k] * (y[b + k] * y[b + k])
+        return s0
+    whole = n - n % 4
+    for k in range(0, whole, 4):
+        s0 += x[a + k] * (y[b + k] * y[b + k])
+        s1 += x[a + k + 1] * (y[b + k + 1] * y[b + k + 1])
+        s2 += x[a + k + 2] * (y[b + k + 2] * y[b + k + 2])
+        s3 += x[a + k + 3] * (y[b + k + 3] * y[b + k + 3])
+    for k in range(whole, n):
+        s0 += x[a + k] * (y[b + k] * y[b + k])
+    return (s0 + s1) + (s2 + s3)
+
+
+@inlined
+def expit(x: float) -> float:
+    """1 / (1 + exp(-x)).
+
+    Examples
+    --------
+    >>> expit(0.0), expit(-1000.0)
+    (0.5, 0.0)
+    """
+    return 1.0 / (1.0 + math.exp(-x))
+
+
+@inlined
+def log_sum(x: float, y: float, one: float, two: float) -> float:
+    """log(one * exp(x) + two * exp(y)).
+
+    Examples
+    --------
+    >>> round(log_sum(-1000.0, -1000.0, 0.5, 1.5) + 1000.0, 6)
+    0.693147
+    """
+    top = max(x, y)
+    return top + math.log(one * math.exp(x - top) + two * math.exp(y - top))
+
+
+@strict
+def log_rising(x: float, n: float) -> float:
+    """Log Gamma(x + n) - log Gamma(x) for a whole number n.
+
+    Examples
+    --------
+    >>> round(log_rising(2.0, 3.0), 6) == round(math.log(2 * 3 * 4), 6)
+    True
+    >>> round(log_rising(2.0, 30.0), 6) == round(math.lgamma(32.0), 6)
+    True
+    """
+    if n > _RISING:
+        return math.lgamma(x + n) - math.lgamma(x)
+    product, factor = 1.0, x
+    for _ in range(int(n)):
+        product *= factor
+        factor += 1.0
+    return math.log(product)
+
+
+@inlined
+def bayes(weights: Any, evidence: Any, a: int, b: int, one: bool) -> float:
+    """Turn prior weights from a to b into posterior ones; return the log evidence of them all.
+
+    ``evidence`` are logarithms, or with ``one`` the likelihoods of one row themselves. A weight of
+    0 stays 0.
+    """
+    top = 0.0
+    if not one:
+        top = -math.inf
+        for h in range(a, b):
+            if weights[h] > 0.0:
+                weights[h] = math.log(weights[h]) + evidence[h]
+                top = max(top, weights[h])
+            else:
+                weights[h] = -math.inf
+        for h in range(a, b):
+            weights[h] = math.exp(weights[h] - top)
+    else:
+        for h in range(a, b):
+            weights[h] *= evidence[h]
+    found = total(weights, a, b - a)
+    scale = 1.0 / found
+    for h in range(a, b):
+        weights[h] *= scale
+    return top + math.log(found)

@@ -1,0 +1,237 @@
+"""Rehearsal: the held-out set played as streams, to see what adapting gains or costs.
+
+The held-out set has labels, so that streams made of it can be judged. Its rows are dealt into two
+halves: one stands for the held-out set, the other is what streams are drawn from, so that streams
+without a shift differ from it as far as a held-out set differs from new rows by chance. A learner
+has to be so careful that streams without a shift come to no harm; nor may streams with shifts have
+a larger log-loss in their mean (their error hangs on few rows that are drawn again and again): what
+cannot be adapted to with so few rows, or by such a model, is better left alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from priorshift._numerics import stratified_folds
+from priorshift.calibration.base import row_losses
+from priorshift.errors import InputError
+from priorshift.learners.trackers.careful import Careful, source_weights, still_proba
+from priorshift.learners.trackers.tracker import Tracker
+from priorshift.source import Batch, Source
+from priorshift.typing import IntArray
+
+# Tried in turn, until streams without a shift come to no harm.
+CAUTIONS = (1.0, 4.0, 16.0, math.inf)
+# Points of error, and nats of log-loss, that adapting may cost a stream without a shift.
+_POINTS, _NATS = 0.1, 0.01
+# Rows a batch, and rounds: fewer where a held-out row would come more often than so many times.
+_PLAYS, _FEWEST_ROUNDS, _TIMES = ((1, 200), (20, 100)), 20, 5
+_REPEATS = 3
+_SHIFTS = {"none": 0.0, "half": 0.5, "nearly all": 0.9}
+# Rows of a class that may become common: half of them are held out.
+_LEAST_ROWS = 4
+_TRACKER = Tracker()
+
+
+class Rehearsed(NamedTuple):
+    """What streams of one kind gave, means over their rows.
+
+    ``share`` is that of another class prior, drawn at random, from the middle of the stream on,
+    ``batch_size`` the rows a round; errors are in percent, losses the log-loss in nats: of f0
+    ("unadapted"), of adapting, and of what is predicted while nothing has changed ("still").
+    ``error_noise`` and ``loss_noise`` are standard errors of what adapting adds to the last.
+    """
+
+    shift: str
+    share: float
+    batch_size: int
+    unadapted_error: float
+    error: float
+    unadapted_loss: float
+    loss: float
+    still_error: float
+    still_loss: float
+    error_noise: float
+    loss_noise: float
+
+    @property
+    def harmless(self) -> bool:
+        """Whether adapting costs no more than a tenth of a point and a hundredth of a nat.
+
+        As far as two standard errors tell: of few rows, a few that are wrong are no harm yet.
+        """
+        points = self.error - self.still_error
+        return _harmless([self]) and points - 2 * self.error_noise <= _POINTS
+
+
+class Rehearsal(NamedTuple):
+    """What adapting gains or costs for a model, by shift and batch size, and the caution chosen."""
+
+    caution: float
+    rows: tuple[Rehearsed, ...]
+
+    def to_lists(self) -> list[Any]:
+        """The same as lists of numbers and texts, for a file.
+
+        Examples
+        --------
+        >>> row = Rehearsed("none", 0.0, 1, 5.0, 5.0, 0.2, 0.2, 5.0, 0.2, 0.0, 0.0)
+        >>> Rehearsal.from_lists(Rehearsal(4.0, (row,)).to_lists()).rows[0].harmless
+        True
+        """
+        caution = self.caution if math.isfinite(self.caution) else None
+        return [caution, *map(list, self.rows)]
+
+    @classmethod
+    def from_lists(cls, lists: list[Any]) -> Rehearsal:
+        """What ``to_lists`` was made of; anything else is refused."""
+        caution, *rows = lists or [0]
+        numbers = [value for row in rows if isinstance(row, list) for value in row[1:]]
+        if (
+            not all(isinstance(row, list) and len(row) == len(Rehearsed._fields) for row in rows)
+            or not all(isinstance(row[0], str) for row in rows)
+            or not all(type(value) in (int, float) for value in numbers)
+            or not (caution is None or type(caution) in (int, float))
+        ):
+            raise InputError("the rehearsal is no list of what streams gave")
+        return cls(math.inf if caution is None else caution, tuple(Rehearsed(*r) for r in rows))
+
+    def __str__(self) -> str:
+        lines = [f"caution {self.caution:g}; error in % (log-loss), without and with adapting"]
+        for row in self.rows:
+            lines.append(
+                f"  {row.shift:>10}, {row.batch_size:2d} rows a batch: "
+                f"{row.unadapted_error:5.1f} ({row.unadapted_loss:.3f}) -> "
+                f"{row.error:5.1f} ({row.loss:.3f})"
+            )
+        return "\n".join(lines)
+
+
+def rehearse(source: Source, learner: Any, seed: int = 0) -> tuple[Careful, Rehearsal]:
+    """Return the learner, as careful as it has to be for this source, and what was seen.
+
+    Streams are played by a ``Tracker`` on what the learner reads of the held-out set, whatever the
+    learner's own settings: it is quick, and of those that learn from batches the most careless.
+
+    Examples
+    --------
+    >>> from priorshift.learners import Tracker
+    >>> from priorshift.source import build_source
+    >>> from priorshift.source.model import ProbabilityModel
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 400)
+    >>> P = np.where(y == 1, rng.beta(4, 2, 400), rng.beta(2, 4, 400))
+    >>> P = np.column_stack([1 - P, P])
+    >>> source = build_source(ProbabilityModel(classes=[0, 1]), P, y, calibration="auto")
+    >>> careful, rehearsal = rehearse(source, Tracker())
+    >>> careful.caution == rehearsal.caution, [row.shift for row in rehearsal.rows][::2]
+    (True, ['none', 'half', 'nearly all'])
+    """
+    proba, rows = learner.held_out(source)
+    played = replace(
+        source,
+        proba=proba,
+        raw=source.f0_proba[rows],
+        labels=source.labels[rows],
+        calibration=None,
+        row_weights=None if source.row_weights is None else source.row_weights[rows],
+    )
+    for caution in CAUTIONS:
+        still, *shifts = [list(_played(played, caution, shift, seed)) for shift in _SHIFTS]
+        shifted = list(chain.from_iterable(shifts))
+        if all(row.harmless for row in still) and _harmless(shifted):
+            break
+    return Careful(learner, caution), Rehearsal(caution, (*still, *shifted))
+
+
+def _harmless(rows: list[Rehearsed]) -> bool:
+    """Whether adapting costs these streams, in their mean, no more nats than it may."""
+    nats = np.mean([row.loss - row.still_loss for row in rows])
+    noise = math.hypot(*(row.loss_noise for row in rows)) / len(rows)
+    return bool(nats - 2 * noise <= _NATS)
+
+
+def _played(source: Source, caution: float, shift: str, seed: int) -> Iterator[Rehearsed]:
+    """Play streams of one kind, for each size of batches."""
+    for batch_size, most in _PLAYS:
+        # Rows that are drawn again and again tell nothing new.
+        rounds = min(most, max(_FEWEST_ROUNDS, _TIMES * len(source.labels) // batch_size))
+        kept = np.array(
+            [
+                _one(source, caution, _SHIFTS[shift], batch_size, rounds, (seed, number))
+                for number in range(_REPEATS)
+            ]
+        )
+        *means, changed = kept.mean(axis=0).tolist()
+        gaps = np.column_stack([kept[:, 1] - kept[:, 4], kept[:, 3] - kept[:, 5]])
+        noise = gaps.std(axis=0, ddof=1) / math.sqrt(_REPEATS)
+        # Few streams may all be alike by chance: answers that differ are counted as well.
+        rows = _REPEATS * rounds * batch_size
+        noise[0] = max(noise[0], 100.0 * math.sqrt(changed * _REPEATS + 1.0) / rows)
+        yield Rehearsed(shift, _SHIFTS[shift], batch_size, *means, *noise.tolist())
+
+
+def _one(
+    source: Source,
+    caution: float,
+    share: float,
+    batch_size: int,
+    rounds: int,
+    seed: tuple[int, int],
+) -> tuple[float, ...]:
+    """The numbers of ``Rehearsed`` on one stream without noise; answers that adapting changes."""
+    rng = np.random.default_rng(seed)
+    fold = stratified_folds(source.labels, 2, seed=sum(seed))
+    held = _rows_of(source, np.flatnonzero(fold == 0))
+    drawn = _drawn(source, np.flatnonzero(fold == 1), share, batch_size, rounds, rng)
+    learner = Careful(_TRACKER, caution)
+    state, answers = learner.start(held), []
+    for rows in drawn:
+        batch = Batch(source.proba[rows], np.empty((len(rows), 0)), source.f0_proba[rows])
+        state, proba = learner.adapt_predict(held, state, batch)
+        answers.append(proba)
+    every = drawn.ravel()
+    labels, raw, adapted = source.labels[every], source.f0_proba[every], np.concatenate(answers)
+    still = still_proba(learner.held(held), source.proba[every], raw)
+    errors = [100.0 * float((p.argmax(axis=1) != labels).mean()) for p in (raw, adapted, still)]
+    losses = [float(row_losses(p, labels).mean()) for p in (raw, adapted, still)]
+    changed = int((still.argmax(axis=1) != adapted.argmax(axis=1)).sum())
+    return (*errors[:2], *losses[:2], errors[2], losses[2], changed)
+
+
+def _rows_of(source: Source, rows: IntArray) -> Source:
+    return replace(
+        source,
+        proba=source.proba[rows],
+        raw=source.f0_proba[rows],
+        labels=source.labels[rows],
+        row_weights=None if source.row_weights is None else source.row_weights[rows],
+    )
+
+
+def _drawn(
+    source: Source,
+    pool: IntArray,
+    share: float,
+    batch_size: int,
+    rounds: int,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Rows (rounds, batch_size) of a stream; from its middle on another prior has ``share``."""
+    labels, weights = source.labels[pool], source_weights(source, pool)
+    first = rng.choice(pool, (rounds // 2, batch_size), p=weights)
+    if share > 0.0:
+        classes, counts = np.unique(source.labels, return_counts=True)
+        common = np.intersect1d(classes[counts >= _LEAST_ROWS], labels)
+        common = common if len(common) else np.unique(labels)
+        other = np.zeros(source.n_classes)
+        other[common] = rng.dirichlet(np.ones(len(common)))
+        rows = np.bincount(labels, minlength=source.n_classes)
+        weights = (1.0 - share) * weights + share * (other / np.maximum(rows, 1))[labels]
+    return np.concatenate([first, rng.choice(pool, (rounds - rounds // 2, batch_size), p=weights)])

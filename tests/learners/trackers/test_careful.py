@@ -1,0 +1,228 @@
+"""The hypothesis that nothing has changed, against brute force, and what it is there for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.naive_bayes import GaussianNB
+
+from noisy_scores import scores, source_of
+from priorshift import LabelShiftClassifier, load
+from priorshift.errors import InputError, InputTypeError
+from priorshift.learners import FTH, Auto, Careful, Tracker
+from priorshift.learners.trackers.careful import BACK, LEAVE
+from priorshift.learners.trackers.components import likelihoods
+from priorshift.source import Batch, build_source
+from priorshift.source.model import ProbabilityModel
+
+
+def played(learner, source, priors, batch_size, seed=1):
+    """Beliefs of each round, and the last state."""
+    rng = np.random.default_rng(seed)
+    K, state, beliefs = source.n_classes, learner.start(source), []
+    for prior in priors:
+        labels = rng.choice(K, batch_size, p=prior)
+        state = learner.adapt(source, state, source.read(scores(labels, K, rng)))
+        beliefs.append(state.unchanged.belief)
+    return np.array(beliefs), state
+
+
+def test_its_class_prior_is_that_of_held_out_set_and_stream_together():
+    source = source_of(400, 3)
+    learner = Careful(Tracker())
+    skewed = np.array([0.4, 0.35, 0.25])
+    rng = np.random.default_rng(3)
+    labels = rng.choice(3, 4000, p=skewed)
+    proba = scores(labels, 3, rng)
+    held = learner.held(source)
+    nothing = learner.start(source).unchanged._replace(by_evidence=1.0)
+    for rows in np.split(np.arange(4000), 200):
+        ratios = likelihoods(held.source, Batch(proba[rows], np.empty((20, 0))))
+        # A tracker that is always as good: the belief stays, and all that moves is the prior.
+        called = proba[rows].argmax(axis=1)
+        nothing = learner._weighed(held, nothing, ratios, called, 0.0)._replace(by_evidence=1.0)
+    found = held.source.prior * np.exp(nothing.moved)
+    found /= found.sum()
+    every = np.concatenate([source.proba, proba]) / held.source.prior
+
+    def loss(logits):
+        prior = np.exp(logits - logits.max())
+        return -np.log(every @ (prior / prior.sum())).mean()
+
+    best = np.exp(minimize(loss, np.zeros(3), tol=1e-10).x)
+    assert np.abs(found - best / best.sum()).max() < 0.02
+    assert np.abs(found - 1 / 3).max() > 0.04
+
+
+def test_belief_follows_bayes_rule_of_two_states():
+    source = source_of(300, 3)
+    learner = Careful(Tracker())
+    held, state = learner.held(source), learner.start(source)
+    batch = source.read(scores(np.array([0, 1, 2, 2]), 3, np.random.default_rng(0)))
+    seen = learner.learner.judged(held.source, state.inner, batch, predict=False)
+    first = 0.5 * (1 - LEAVE) + 0.5 * BACK
+    own = np.prod(seen.evidence @ held.source.prior)
+    other = math.exp(seen.nats)
+    after = learner.adapt(source, state, batch)
+    assert after.unchanged.belief == pytest.approx(
+        first * own / (first * own + (1 - first) * other)
+    )
+
+
+@pytest.mark.parametrize("batch_size", [1, 20])
+def test_without_a_shift_it_believes_that_nothing_has_changed(batch_size):
+    source = source_of(300, 3)
+    beliefs, state = played(Careful(Tracker()), source, np.tile(source.prior, (300, 1)), batch_size)
+    assert beliefs[-1] > 0.8
+    assert np.abs(Careful(Tracker()).prior(source, state) - source.prior).max() < 0.05
+
+
+@pytest.mark.parametrize("batch_size", [1, 20])
+def test_a_shift_is_believed_and_adapting_is_then_the_trackers(batch_size):
+    source = source_of(300, 3)
+    priors = np.tile([0.05, 0.05, 0.9], (200, 1))
+    beliefs, state = played(Careful(Tracker()), source, priors, batch_size)
+    assert beliefs[-1] < 0.02
+    assert Careful(Tracker()).prior(source, state)[2] > 0.75
+
+
+def test_a_larger_caution_needs_more_evidence_and_an_infinite_one_never_adapts():
+    source = source_of(60, 3)
+    priors = np.tile([0.2, 0.25, 0.55], (60, 1))
+    ends = [played(Careful(Tracker(), c), source, priors, 2)[0][-1] for c in (1.0, 16.0)]
+    assert ends[0] < ends[1]
+    never = Careful(Tracker(), math.inf)
+    beliefs, state = played(never, source, priors, 20)
+    assert (beliefs == 1.0).all()
+    batch = source.read(scores(np.arange(3), 3, np.random.default_rng(5)))
+    np.testing.assert_allclose(never.predict_proba(source, state, batch), batch.f0_proba)
+
+
+def test_classes_that_change_places_change_nothing_else():
+    order = np.array([2, 0, 1])
+    rng = np.random.default_rng(0)
+    labels = np.arange(90) % 3
+    P, stream = scores(labels, 3, rng), scores(rng.integers(0, 3, 60), 3, rng)
+    found = []
+    for places in (np.arange(3), order):
+        own = np.argsort(places)[labels]
+        source = build_source(ProbabilityModel(classes=np.arange(3)), P[:, places], own)
+        learner = Careful(Tracker())
+        state = learner.start(source)
+        for rows in np.split(stream[:, places], 6):
+            state, proba = learner.adapt_predict(source, state, source.read(rows))
+        found.append((proba[:, np.argsort(places)], state.unchanged.belief))
+    np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-9)
+    assert found[0][1] == pytest.approx(found[1][1], abs=1e-9)
+
+
+def test_only_learners_that_weigh_batches_can_be_careful():
+    with pytest.raises(InputTypeError, match="weighs every batch"):
+        Careful(FTH())
+    with pytest.raises(InputTypeError, match="weighs every batch"):
+        Careful(Careful(Tracker()))
+    with pytest.raises(InputError, match="caution"):
+        Careful(Auto(), 0.5)
+
+
+def test_naive_bayes_with_four_positives_comes_to_no_harm():
+    """Without a shift, 4 + 130 held-out rows, a poor model: adapting must not cost a point."""
+    rng = np.random.default_rng(3)
+    direction = rng.normal(size=8) * 0.8
+
+    def rows(y):
+        common = rng.normal(size=(len(y), 1)) @ np.ones((1, 8))
+        return common + rng.normal(size=(len(y), 8)) * 0.6 + y[:, None] * direction
+
+    y = (rng.random(1000) < 0.03).astype(int)
+    model = GaussianNB().fit(rows(y), y)
+    held = np.repeat([0, 1], [130, 4])
+    clf = LabelShiftClassifier(model).fit(rows(held), held)
+    wrong = own = 0
+    for _ in range(150):
+        y = (rng.random(20) < 0.03).astype(int)
+        X = rows(y)
+        wrong += (clf.adapt_predict(X) != y).sum()
+        own += (model.predict(X) != y).sum()
+    assert wrong <= own + 30  # one point of 3,000 rows
+    assert clf.rehearsal_.rows[0].shift == "none"
+
+
+def skewed_rows(n, rng):
+    """Rows of two classes with shares .9 and .1, and the exact probabilities of that prior."""
+    y = (rng.random(n) < 0.1).astype(int)
+    x = rng.normal(size=n) + 1.5 * y
+    odds = np.exp(1.5 * x - 1.125) / 9
+    return y, np.column_stack([1 / (1 + odds), odds / (1 + odds)])
+
+
+@pytest.mark.parametrize("how", ["prior", "sample_weight"])
+def test_held_out_rows_with_another_prior_are_weighed_by_the_one_that_is_given(how):
+    rng = np.random.default_rng(0)
+    y, P = skewed_rows(8000, rng)
+    rows = np.concatenate([np.flatnonzero(y == 0)[:400], np.flatnonzero(y == 1)[:400]])
+    given = {"prior": [0.9, 0.1]} if how == "prior" else {}
+    clf = LabelShiftClassifier(ProbabilityModel(classes=[0, 1]), "tracker", **given)
+    weight = np.where(y[rows] == 1, 0.1, 0.9) if how == "sample_weight" else None
+    clf.fit(P[rows], y[rows], sample_weight=weight)
+    for _ in range(40):
+        clf.adapt(skewed_rows(50, rng)[1])
+    assert abs(clf.prior_[1] - 0.1) < 0.04
+
+
+def test_a_class_that_the_model_never_named_does_not_take_over():
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    P = np.column_stack([scores(y, 2, rng), np.zeros(200)])
+    model = ProbabilityModel(classes=[0, 1, 2])
+    clf = LabelShiftClassifier(model, "tracker", calibration="none")
+    with pytest.warns(UserWarning, match="no row of 2"):
+        clf.fit(P, y)
+    odd = np.array(P[:20])
+    odd[0] = [0.3, 0.3, 0.4]
+    for _ in range(3):
+        clf.adapt(odd)
+    assert clf.prior_[2] < 0.5
+
+
+def test_labels_that_come_late_are_evidence_of_a_change():
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    P = scores(y, 2, rng, sharp=0.1)  # the model knows next to nothing
+    clf = LabelShiftClassifier(ProbabilityModel(classes=[0, 1]), "tracker", guard=False).fit(P, y)
+    for t in range(20):
+        clf.adapt(scores(np.ones(10, int), 2, rng, sharp=0.1), batch_id=t)
+    for t in range(20):
+        clf.learn_labels(t, np.ones(10, int))
+    assert clf.state_.unchanged.belief < 0.01
+    assert clf.prior_[1] > 0.8
+
+
+class Mine(Tracker):
+    """A tracker of a user's own."""
+
+
+def test_a_learner_of_ones_own_is_handed_to_load_as_it_was_given(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    clf = LabelShiftClassifier(ProbabilityModel(classes=[0, 1]), Mine())
+    clf.fit(scores(y, 2, rng), y)
+    clf.save(tmp_path / "file")
+    again = load(tmp_path / "file", learner=Mine())
+    assert again.learner_ == clf.learner_
+    assert again.rehearsal_ == clf.rehearsal_
+
+
+def test_what_never_adapts_is_saved_too(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    clf = LabelShiftClassifier(
+        ProbabilityModel(classes=[0, 1]), Careful(Tracker(), math.inf), guard=False
+    )
+    clf.fit(scores(y, 2, rng), y).save(tmp_path / "file")
+    again = load(tmp_path / "file")
+    assert again.learner_ == clf.learner_
+    assert (again.guard, again.on_alarm) == (False, None)

@@ -1,0 +1,135 @@
+"""The compiled step against NumPy's, and against itself: alone or among others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+
+import checks
+from checks import state_bytes
+from priorshift.learners import EM, Careful, Regimes, Tracker
+from priorshift.learners.trackers.careful import Unchanged
+from priorshift.learners.trackers.records import kernels, plan_of, to_row
+from priorshift.risk import compiled
+from priorshift.source import Batch, build_source
+from priorshift.source.model import ProbabilityModel
+from simulated import plain_source
+
+_NONE = np.zeros(0, dtype=np.int64)  # calls, which only a careful learner asks for
+pytestmark = pytest.mark.skipif(
+    not compiled.available(), reason="PRIORSHIFT_COMPILED=0 turns the compiled kernels off"
+)
+
+
+def leaves(state):
+    found = []
+    for part in state:
+        found += leaves(part) if isinstance(part, tuple) else [np.asarray(part, dtype=float)]
+    return found
+
+
+def batches(classes, rounds, most, seed=0):
+    """Jumps between class priors, batches of one row and of several, labels now and then."""
+    rng = np.random.default_rng(seed)
+    for t in range(rounds):
+        spread = np.full(classes, 0.3)
+        spread[t // 20 % classes] += 2.0
+        n = int(rng.integers(1, most + 1))
+        known = rng.integers(-1, classes, n) if t % 7 == 3 else None
+        yield Batch(rng.dirichlet(spread, n), np.zeros((n, 1)), known=known)
+
+
+def in_numpy(call, *arguments):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "available", lambda: False)
+        return call(*arguments)
+
+
+@pytest.mark.parametrize("most", [1, 12])
+@pytest.mark.parametrize("classes", [2, 5, 30])
+@pytest.mark.parametrize(
+    "learner",
+    [Tracker(), EM(), Regimes(slots=3), Tracker(slots=3), Tracker(learn=False)],
+    ids=["tracker", "em", "regimes", "few slots", "learn off"],
+)
+def test_numpy_gives_the_same(learner, classes, most):
+    """State, nats, predictions and forecast; with few slots regimes merge and are forgotten."""
+    source = plain_source(np.random.default_rng(1).dirichlet(np.full(classes, 5.0)))
+    one = two = learner.start(source)
+    births = 0
+    for batch in batches(classes, 120, most):
+        fast = learner.judged(source, one, batch, True)
+        slow = in_numpy(learner.judged, source, two, batch, True)
+        if hasattr(one, "book"):
+            births += int((fast.state.book.first == fast.state.t).any())
+        one, two = fast.state, slow.state
+        for found, expected in zip(leaves(one), leaves(two), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(fast.proba, slow.proba, atol=1e-10)
+        assert fast.nats == pytest.approx(slow.nats, abs=1e-9)
+        forecast = in_numpy(learner.forecast, source, two)
+        np.testing.assert_allclose(learner.forecast(source, one), forecast, atol=1e-10)
+    assert [part.dtype for part in checks.leaves(one) if isinstance(part, np.ndarray)] == [
+        part.dtype for part in checks.leaves(two) if isinstance(part, np.ndarray)
+    ]
+    if not isinstance(learner, EM) and learner.learn:
+        assert births >= (1 if most == 1 or classes == 2 else 3)
+
+
+@pytest.fixture(scope="module")
+def held_out():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 300)
+    P = rng.dirichlet(np.full(4, 0.5), 300) + np.eye(4)[y]
+    return build_source(ProbabilityModel(classes=range(4)), P / 2, y, calibration="auto")
+
+
+@pytest.mark.parametrize("caution", [1.0, 16.0, np.inf])
+def test_careful_in_numpy_gives_the_same(held_out, caution):
+    learner = Careful(Tracker(), caution)
+    one = two = learner.start(held_out)
+    for batch in batches(4, 60, 5):
+        one, fast = learner.adapt_predict(held_out, one, batch)
+        two, slow = in_numpy(learner.adapt_predict, held_out, two, batch)
+        np.testing.assert_allclose(fast, slow, atol=1e-9)
+        assert one.unchanged.belief == pytest.approx(two.unchanged.belief, abs=1e-9)
+        np.testing.assert_allclose(one.unchanged.moved, two.unchanged.moved, atol=1e-9)
+        np.testing.assert_allclose(one.unchanged.rows, two.unchanged.rows, rtol=1e-9)
+    assert isinstance(one.unchanged, Unchanged)
+
+
+@pytest.mark.parametrize("classes", [2, 10, 33])
+def test_alone_or_among_others_to_the_last_bit(classes):
+    """Rows of a table in any order, next to others, learn what they learn alone."""
+    learner, source = Tracker(), plain_source(np.full(classes, 1 / classes))
+    plan, rng = plan_of(learner, source), np.random.default_rng(3)
+    records = np.tile(to_row(learner.start(source)), (9, 1))
+    alone = [row.copy() for row in records]
+    for batch in batches(classes, 40, 18, seed=4):
+        ratios = np.maximum(batch.proba, 1e-9)
+        which = rng.permutation(9)[: rng.integers(1, min(9, len(ratios)) + 1)]
+        cuts = np.sort(rng.choice(np.arange(1, len(ratios)), len(which) - 1, replace=False))
+        starts = np.concatenate([[0], cuts, [len(ratios)]]).astype(np.int64)
+        proba, nats = np.empty_like(ratios), np.empty(len(which))
+        step = kernels().advance
+        step(records, which, starts, ratios, ratios, _NONE, proba, nats, *plan.arguments)
+        for m, place in enumerate(which):
+            own, said = ratios[starts[m] : starts[m + 1]].copy(), np.empty(1)
+            found, ends = np.empty_like(own), np.array([0, len(own)])
+            row = alone[place][None]
+            step(row, np.zeros(1, int), ends, own, own, _NONE, found, said, *plan.arguments)
+            assert (found == proba[starts[m] : starts[m + 1]]).all()
+            assert said[0] == nats[m]
+    assert (records == np.array(alone)).all()
+
+
+def test_a_state_is_not_changed_by_the_step():
+    learner, source = Tracker(), plain_source(np.full(3, 1 / 3))
+    state = learner.start(source)
+    for batch in batches(3, 5, 4):
+        before = state_bytes(state)
+        after = learner.adapt(source, state, batch)
+        assert state_bytes(state) == before
+        state = after

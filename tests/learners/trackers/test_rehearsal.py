@@ -1,0 +1,64 @@
+"""The held-out set played as streams."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from noisy_scores import scores, source_of
+from priorshift import LabelShiftClassifier
+from priorshift.learners import Tracker
+from priorshift.learners.trackers import rehearsal as module
+from priorshift.learners.trackers.rehearsal import rehearse
+from priorshift.source import build_source
+from priorshift.source.model import ProbabilityModel
+
+
+def test_a_good_model_may_adapt_at_once_and_gains_under_shifts():
+    careful, found = rehearse(source_of(600, 3, calibration="auto"), Tracker())
+    assert careful.caution == found.caution == 1.0
+    rows = {(row.shift, row.batch_size): row for row in found.rows}
+    assert set(rows) == {(s, b) for s in ("none", "half", "nearly all") for b in (1, 20)}
+    assert rows["none", 20].harmless
+    assert rows["nearly all", 20].error < rows["nearly all", 20].unadapted_error
+    assert "nearly all, 20 rows a batch" in str(found)
+
+
+def test_the_same_source_gives_the_same_rehearsal():
+    assert rehearse(source_of(60, 3), Tracker()) == rehearse(source_of(60, 3), Tracker())
+
+
+@pytest.mark.parametrize("harmed", ["none", "half"])
+def test_harm_asks_for_more_caution(monkeypatch, harmed):
+    tried = []
+
+    def always_harmful(source, caution, shift, seed):
+        if shift == "none":
+            tried.append(caution)
+        loss = 0.9 if shift == harmed and math.isfinite(caution) else 0.5
+        yield module.Rehearsed(shift, 0.0, 1, 5.0, 5.0, 0.5, loss, 5.0, 0.5, 0, 0)
+
+    monkeypatch.setattr(module, "_played", always_harmful)
+    careful, _ = rehearse(source_of(60, 3), Tracker())
+    assert careful.caution == math.inf
+    assert tried == list(module.CAUTIONS)
+
+
+def test_a_class_with_one_row_can_be_rehearsed():
+    rng = np.random.default_rng(0)
+    labels = np.r_[np.zeros(30, int), np.ones(30, int), 2]
+    source = build_source(ProbabilityModel(classes=[0, 1, 2]), scores(labels, 3, rng), labels)
+    assert np.isfinite([row.error for row in rehearse(source, Tracker())[1].rows]).all()
+
+
+def test_the_classifier_keeps_it_and_says_where_there_is_none(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.arange(90) % 3
+    P = scores(labels, 3, rng)
+    clf = LabelShiftClassifier(ProbabilityModel(classes=[0, 1, 2]), "tracker").fit(P, labels)
+    assert clf.learner_.caution == clf.rehearsal_.caution
+    off = LabelShiftClassifier(ProbabilityModel(classes=[0, 1, 2]), "tracker", safety="off")
+    with pytest.raises(AttributeError, match="no rehearsal"):
+        _ = off.fit(P, labels).rehearsal_
