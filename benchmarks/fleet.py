@@ -1,0 +1,413 @@
+"""Fleets: ``python -m benchmarks.fleet WHAT``; docs/fleet.md has the numbers.
+
+together   each stream of a fleet against the same stream alone, every bit
+speed      streams of one row each a call, against a loop over single trackers and against a copy
+memory     a million streams: resident memory, and of the same memory-mapped with 1 % active
+kills      a process that learns without end, killed again and again
+short      many streams of 50 single rows: the shared prior against separate trackers, real files
+single     ``adapt`` of one row through the classifier, this source tree against another (--before)
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from priorshift import Fleet, LabelShiftClassifier, load
+from priorshift.datasets import load_dataset
+from priorshift.risk import compiled
+from priorshift.risk.compiled import available
+
+FILES = ("pendigits", "cifar10_resnet18_logits", "shl2019")
+
+
+def probabilities(n: int, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Class probabilities of a mediocre model, and labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, n)
+    Z = rng.normal(size=(n, classes))
+    Z[np.arange(n), y] += 2.0
+    P = np.exp(Z)
+    return P / P.sum(axis=1, keepdims=True), y
+
+
+def classifier(classes: int, learner: Any, **settings: Any) -> LabelShiftClassifier:
+    """A classifier on class probabilities."""
+    P, y = probabilities(max(1000, 20 * classes), classes, 0)
+    return LabelShiftClassifier.from_probabilities(P, y, learner, **settings)
+
+
+def together(args: argparse.Namespace) -> None:
+    """Ragged calls in random order; states and predictions must be those of the stream alone."""
+    for learner, safety in (("auto", "on"), ("tracker", "off")):
+        clf = classifier(10, learner, safety=safety, guard=False)
+        deployment, fleet = clf.deployment_, Fleet(clf)
+        rows, rng = probabilities(20_000, 10, 1)[0], np.random.default_rng(0)
+        alone: dict[int, Any] = {}
+        checked = wrong = 0
+        for _ in range(args.rounds):
+            n = int(rng.integers(1, 2 * args.streams))
+            ids, X = rng.integers(0, args.streams, n), rows[rng.integers(0, len(rows), n)]
+            found = fleet.adapt_predict_proba(ids, X)
+            batch = clf._read(X)
+            for key in np.unique(ids).tolist():
+                own = np.flatnonzero(ids == key)
+                stream = alone.get(key) or deployment.start()
+                alone[key], outcome = deployment.step(stream, batch.rows(own), predict=True)
+                checked += 1
+                wrong += not (outcome.proba == found[own]).all()
+        for key, stream in alone.items():
+            row = fleet._form.to_row(stream.state)
+            wrong += not (row == fleet._form.to_row(fleet.stream(key).state)).all()
+        print(
+            f"{learner}, safety {safety}: {len(alone)} streams, {args.rounds} calls, {checked} "
+            f"batches: {wrong} differ in any bit"
+        )
+
+
+class Clock:
+    """Wall-clock and processor time of calls, a list of each; processor time of all threads."""
+
+    def __init__(self) -> None:
+        self.wall: list[float] = []
+        self.cpu: list[float] = []
+
+    def __call__(self, call: Callable[[], Any], updates: int) -> None:
+        begun = time.perf_counter(), time.process_time()
+        call()
+        self.wall.append((time.perf_counter() - begun[0]) / updates)
+        self.cpu.append((time.process_time() - begun[1]) / updates)
+
+    @property
+    def middle(self) -> float:
+        """Microseconds of processor time an update, the median."""
+        return 1e6 * float(np.median(self.cpu))
+
+
+def speed(args: argparse.Namespace) -> None:
+    """One row for every stream, in turns with loops over single trackers and with a copy.
+
+    On a busy machine wall-clock time says little: what a machine with free cores would do is worked
+    out from processor time, the learning on all cores and the rest on one.
+    """
+    cores = len(os.sched_getaffinity(0))
+    print("K streams | updates a second by wall clock | processor time an update in us: fleet, of")
+    print("it learning, loop over trackers, the same in NumPy | updates a second on free cores |")
+    print("times the loop in NumPy, which is the step of before | a copy of the records")
+    for classes, streams in ((2, args.streams), (10, args.streams), (100, args.streams // 10)):
+        clf = classifier(classes, args.learner, safety=args.safety, guard=False)
+        fleet, ids = Fleet(clf), np.arange(streams)
+        X = probabilities(streams, classes, 1)[0]
+        whole, learning, loop, plain, copy = (Clock() for _ in range(5))
+        pieces = fleet.adapt(ids, X)._store._pieces(ids)
+        batch, target = clf._read(X), pieces[0][0].copy()
+        singles = Singles(clf, X[:200])
+        for _ in range(args.rounds):
+            whole(lambda: fleet.adapt(ids, X), streams)  # noqa: B023
+            learning(lambda: learn(fleet, pieces, batch), streams)  # noqa: B023
+            loop(singles.step, 200)
+            with compiled_off():
+                plain(singles.step, 200)
+            copy(lambda: np.copyto(target, pieces[0][0]), len(target))  # noqa: B023
+        rest = max(whole.middle - learning.middle, 0.0)
+        free = rest + learning.middle / cores
+        print(
+            f"{classes} {streams:,} | {1 / np.median(whole.wall):,.0f} | {whole.middle:.2f}, "
+            f"{learning.middle:.2f}, {loop.middle:.0f}, {plain.middle:.0f} | {1e6 / free:,.0f} | "
+            f"{plain.middle / free:.0f} | {1e6 / copy.middle:,.0f}",
+            flush=True,
+        )
+    print(f"compiled: {available()}; cores {cores}; load {os.getloadavg()[0]:.1f}")
+
+
+def learn(fleet: Fleet, pieces: list[Any], batch: Any) -> None:
+    """The step of all streams alone: rows are read and sorted already."""
+    for block, first, a, b in pieces:
+        which, starts = np.arange(a, b) - first, np.arange(b - a + 1)
+        fleet._form.learn(block, which, starts, batch.rows(slice(a, b)), None, fleet._pool)
+
+
+class Singles:
+    """Streams that each take a step of their own, in a loop."""
+
+    def __init__(self, clf: LabelShiftClassifier, X: np.ndarray) -> None:
+        self.source, self.learner = clf.source_, clf.learner_
+        self.batches = [clf._read(X[i : i + 1]) for i in range(len(X))]
+        self.states = [self.learner.start(self.source)] * len(X)
+
+    def step(self) -> None:
+        """One row for every stream."""
+        for i, batch in enumerate(self.batches):
+            self.states[i] = self.learner.adapt(self.source, self.states[i], batch)
+
+
+@contextmanager
+def compiled_off() -> Iterator[None]:
+    """NumPy in the place of compiled code."""
+    before = compiled.available
+    compiled.available = lambda: False  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        compiled.available = before
+
+
+def resident() -> float:
+    """Resident memory of this process in GB (10^9 bytes)."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return float(line.split()[1]) * 1024 / 1e9
+    return float("nan")
+
+
+def memory(args: argparse.Namespace) -> None:
+    """Fill a fleet, save it, and open it again in a process of its own, memory-mapped."""
+    if args.folder is not None:
+        _mapped(args)
+        return
+    clf = classifier(10, args.learner, safety=args.safety, guard=False)
+    fleet, X = Fleet(clf), probabilities(100_000, 10, 1)[0]
+    for first in range(0, args.streams, 100_000):
+        number = min(100_000, args.streams - first)
+        fleet.adapt(np.arange(first, first + number), X[:number])
+    print(
+        f"in memory: {len(fleet):,} streams, {8 * fleet._store.width} bytes each, "
+        f"resident {resident():.2f} GB ({resident() * 1e9 / 2**30:.2f} GiB)"
+    )
+    with tempfile.TemporaryDirectory(dir=args.disk) as folder:
+        fleet.save(Path(folder) / "fleet")
+        words = ["memory", "--folder", str(Path(folder) / "fleet"), "--streams", str(args.streams)]
+        subprocess.run([sys.executable, "-m", "benchmarks.fleet", *words], check=True)
+
+
+def _mapped(args: argparse.Namespace) -> None:
+    before, begun = resident(), time.perf_counter()
+    fleet = load(args.folder, mapped=True)
+    opened = time.perf_counter() - begun
+    rng, X, most = np.random.default_rng(0), probabilities(10_000, 10, 1)[0], 0.0
+    active = rng.choice(args.streams, args.streams // 100, replace=False)
+    spent = []
+    for _ in range(5):
+        begun = time.perf_counter()
+        fleet.adapt(active, X[rng.integers(0, len(X), len(active))])
+        spent.append(time.perf_counter() - begun)
+        most = max(most, resident())
+    print(
+        f"memory-mapped: opened in {opened:.2f} s, resident {before:.2f} GB before, at most "
+        f"{most:.2f} GB while {len(active):,} of {len(fleet):,} streams learn, "
+        f"{len(active) / float(np.median(spent)):,.0f} updates a second"
+    )
+    fleet.close()
+
+
+def one_call(t: int, streams: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same for the child and for who looks at what it left."""
+    rng = np.random.default_rng(t)
+    return rng.permutation(streams), rng.dirichlet(np.ones(4), streams)
+
+
+def kills(args: argparse.Namespace) -> None:
+    """Kill a child in the middle of memory-mapped calls; all records must be of whole calls."""
+    clf = classifier(4, "auto", guard=False)
+    twin, streams = Fleet(clf, n_jobs=1), 2000
+    twin.adapt(*one_call(0, streams))
+    slots, done, torn, lost = np.arange(streams), 1, 0, 0
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        twin.save(Path(folder) / "fleet")
+        for _ in range(args.kills):
+            child = os.fork()
+            if child == 0:
+                try:
+                    fleet = load(Path(folder) / "fleet", mapped=True, n_jobs=1)
+                    for t in range(done, 10**6):
+                        fleet.adapt(*one_call(t, streams))
+                finally:
+                    os._exit(1)
+            time.sleep(0.1 + 0.4 * rng.random())
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            fleet = load(Path(folder) / "fleet", mapped=True, n_jobs=1)
+            for t in range(done, fleet._store.live.calls):
+                twin.adapt(*one_call(t, streams))
+            done = fleet._store.live.calls
+            same = (fleet._store.read(slots) == twin._store.read(slots)).all(axis=1)
+            torn += int((~same).sum())
+            lost += bool(fleet.lost)
+            fleet.close()
+    print(
+        f"{args.kills} kills in {done:,} calls of {streams:,} streams: {torn} records torn; "
+        f"{lost} calls lost, each with its ids"
+    )
+
+
+def problem(name: str) -> tuple[np.ndarray, ...]:
+    """Class probabilities and labels: a held-out set, and rows that streams are drawn from."""
+    data = load_dataset(name)
+    X, y = np.asarray(data.X0, dtype=float), np.asarray(data.y0)
+    if len(data.X1):
+        X, y = np.concatenate([X, data.X1]), np.concatenate([y, data.y1])
+    chosen = np.random.default_rng(0).permutation(len(y))[:9000]
+    X, y = X[chosen], np.unique(y[chosen], return_inverse=True)[1]
+    if np.allclose(np.exp(X).sum(axis=1), 1.0, atol=1e-3) or name.endswith("logits"):
+        P = np.exp(X - X.max(axis=1, keepdims=True))
+        P /= P.sum(axis=1, keepdims=True)
+    else:
+        X = (X - X.mean(axis=0)) / (X.std(axis=0) + 1e-9)
+        P = LogisticRegression(max_iter=300, C=0.3).fit(X[:600], y[:600]).predict_proba(X[600:])
+        y = y[600:]
+    return P[:2000], y[:2000], P[2000:], y[2000:]
+
+
+def drawn_priors(kind: str, classes: int, streams: int, rng: np.random.Generator) -> np.ndarray:
+    """Class priors of streams: of four kinds, around one that is common to all, or unrelated."""
+    if kind == "unrelated":
+        return rng.dirichlet(np.full(classes, 0.3), streams)
+    centres = rng.dirichlet(np.full(classes, 0.15 if kind == "kinds" else 0.3), 4)
+    which = rng.integers(0, 4, streams) if kind == "kinds" else np.zeros(streams, int)
+    return np.array([rng.dirichlet(20.0 * centres[r] + 1e-3) for r in which])
+
+
+def short(args: argparse.Namespace) -> None:
+    """Streams come one after the other, and have 50 rows each; errors over all rows of all."""
+    warnings.simplefilter("ignore")
+    print("file, class priors | f0, known prior, separate, shared: error in % | gap closed: ratio")
+    for name in args.files.split(","):
+        P0, y0, P1, y1 = problem(name)
+        clf = LabelShiftClassifier.from_probabilities(
+            P0, y0, args.learner, safety=args.safety, guard=False
+        )
+        for kind in ("kinds", "common", "unrelated"):
+            _short(clf, name, kind, P1, y1, args.streams)
+
+
+def _short(
+    clf: LabelShiftClassifier, name: str, kind: str, P1: np.ndarray, y1: np.ndarray, streams: int
+) -> None:
+    rounds, rng, K = 50, np.random.default_rng(1), P1.shape[1]
+    priors = drawn_priors(kind, K, streams, rng)
+    of_class = [np.flatnonzero(y1 == k) for k in range(K)]
+    labels = np.array([rng.choice(K, rounds, p=prior) for prior in priors])
+    rows = np.array([[rng.choice(of_class[k]) for k in own] for own in labels])
+    start = rng.integers(0, 150, streams)
+    ratios = clf._read(P1).proba / clf.source_.prior
+    errors = {
+        "f0": (P1[rows].argmax(axis=2) != labels).mean(),
+        "known": ((ratios[rows] * priors[:, None]).argmax(axis=2) != labels).mean(),
+    }
+    for shared in (False, True):
+        fleet, said = Fleet(clf, shared_prior=shared), np.empty_like(labels)
+        for call in range(150 + rounds):
+            active = np.flatnonzero((call >= start) & (call < start + rounds))
+            if len(active):
+                t = call - start[active]
+                said[active, t] = fleet.adapt_predict(active, P1[rows[active, t]])
+        errors["shared" if shared else "separate"] = (said != labels).mean()
+    gap = errors["f0"] - errors["known"]
+    apart, joint = ((errors["f0"] - errors[one]) / gap for one in ("separate", "shared"))
+    print(
+        f"{name}, {kind} | {', '.join(f'{100 * error:.2f}' for error in errors.values())} | "
+        f"{apart:.3f} {joint:.3f}: {joint / apart:.2f}",
+        flush=True,
+    )
+
+
+_WORKER = """
+import sys, time, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from priorshift import LabelShiftClassifier
+rng = np.random.default_rng(0)
+K = int(sys.argv[1])
+def draw(n):
+    y = rng.integers(0, K, n)
+    Z = rng.normal(size=(n, K))
+    Z[np.arange(n), y] += 2.0
+    P = np.exp(Z)
+    return P / P.sum(axis=1, keepdims=True), y
+P, y = draw(1000)
+rows = draw(2000)[0]
+clf = LabelShiftClassifier.from_probabilities(P, y, sys.argv[2], safety=sys.argv[3])
+for i in range(50):
+    clf.adapt(rows[i:i + 1])
+for line in sys.stdin:
+    begun = time.process_time()
+    for i in range(200):
+        clf.adapt(rows[i:i + 1])
+    print((time.process_time() - begun) / 200 * 1e6, flush=True)
+"""
+
+
+def single(args: argparse.Namespace) -> None:
+    """Two processes, each with its own source tree, measured in turns by their processor time."""
+    here = Path(__file__).resolve().parents[1] / "src"
+    print("K, learner, safety | before, after in microseconds of processor time | ratio")
+    for classes, learner, safety in (
+        (10, "tracker", "off"),
+        (10, "tracker", "on"),
+        (10, "auto", "on"),
+        (10, "auto", "off"),
+        (2, "tracker", "off"),
+    ):
+        workers = []
+        for tree in (args.before, here):
+            env = {**os.environ, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
+            words = [sys.executable, "-c", _WORKER, str(classes), learner, safety]
+            pipe = subprocess.PIPE
+            workers.append(subprocess.Popen(words, env=env, stdin=pipe, stdout=pipe, text=True))
+        spent: list[list[float]] = [[], []]
+        for _ in range(args.rounds):
+            for worker, own in zip(workers, spent, strict=True):
+                assert worker.stdin is not None
+                assert worker.stdout is not None
+                worker.stdin.write("go\n")
+                worker.stdin.flush()
+                own.append(float(worker.stdout.readline()))
+        for worker in workers:
+            worker.communicate()
+        before, after = np.array(spent)[:, 1:]
+        print(
+            f"{classes}, {learner}, {safety} | {np.median(before):.0f}, {np.median(after):.0f} | "
+            f"{np.median(before / after):.1f}",
+            flush=True,
+        )
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure one thing, and print it."""
+    parser = argparse.ArgumentParser(prog="benchmarks.fleet", description=__doc__)
+    parser.add_argument("what", choices=("together", "speed", "memory", "kills", "short", "single"))
+    parser.add_argument("--streams", type=int)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--learner", default="tracker")
+    parser.add_argument("--safety", default="off")
+    parser.add_argument("--files", default=",".join(FILES))
+    parser.add_argument("--folder", help="of a fleet that is there already")
+    parser.add_argument("--disk", help="where to write the fleet that is mapped")
+    parser.add_argument("--before", type=Path, help="the src folder of another source tree")
+    args = parser.parse_args(argv)
+    streams = {"together": 2000, "speed": 100_000, "memory": 1_000_000, "short": 1000}
+    args.streams = args.streams or streams.get(args.what)
+    args.rounds = args.rounds or {"together": 100, "speed": 9, "single": 10}.get(args.what)
+    if args.what == "single" and args.before is None:
+        parser.error("single needs --before, the src folder of another source tree")
+    globals()[args.what](args)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

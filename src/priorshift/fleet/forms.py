@@ -1,0 +1,362 @@
+"""Streams of a deployment as rows of numbers: how they learn, predict, and are told apart.
+
+``form_of`` finds the form for a deployment. Trackers, and ``auto`` where it reads no features, have
+a compiled step for many rows at once. Every other learner whose states keep their size is served by
+its own step, one stream after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from priorshift.errors import InputError
+from priorshift.fleet.shared import shared_start
+from priorshift.learners import Auto, Careful
+from priorshift.learners.trackers.calls import BACK, LEAVE, calls_of, first_calls
+from priorshift.learners.trackers.careful import CarefulState, Held, still_proba, unchanged_of
+from priorshift.learners.trackers.compiled import fields
+from priorshift.learners.trackers.components import (
+    ComponentLearner,
+    likelihoods,
+    reweight_by,
+    with_labels,
+)
+from priorshift.learners.trackers.records import (
+    Plan,
+    careful_parts,
+    from_row,
+    kernels,
+    plan_of,
+    to_row,
+    with_caution,
+)
+from priorshift.learners.trackers.tracker import Tracker
+from priorshift.risk import compiled
+from priorshift.saving.stream_bytes import leaves_of, shaped_like
+from priorshift.source import Batch, Source
+from priorshift.stream import Deployment
+from priorshift.typing import FloatArray, IntArray
+
+# Fewer streams than this are not worth a second thread.
+_FEW = 512
+_NOTHING = np.empty((0, 0))
+_UNCHANGED_PARTS = len(careful_parts(2, 2))
+
+
+class Form(ABC):
+    """How the streams of a deployment are kept as rows of ``width`` numbers.
+
+    ``start`` (W,) is the row of a stream that has seen nothing.
+    """
+
+    width: int
+    start: FloatArray
+    compiled: bool
+
+    @abstractmethod
+    def to_row(self, state: Any) -> FloatArray:
+        """The row (W,) of a learner's state."""
+
+    @abstractmethod
+    def from_row(self, row: FloatArray) -> Any:
+        """The learner's state of a row (W,)."""
+
+    @abstractmethod
+    def learn(
+        self,
+        records: FloatArray,
+        which: IntArray,
+        starts: IntArray,
+        batch: Batch,
+        proba: FloatArray | None,
+        pool: ThreadPoolExecutor | None,
+    ) -> None:
+        """Let the rows ``which`` (M,) of ``records`` learn, in place.
+
+        Stream m has the rows from ``starts[m]`` to ``starts[m + 1]`` of the batch; their class
+        probabilities are put into ``proba`` (n, K), where it is given.
+        """
+
+    @abstractmethod
+    def predict(self, rows: FloatArray, of: IntArray, batch: Batch) -> FloatArray:
+        """Class probabilities (n, K) of rows of a batch; row i belongs to the stream ``of[i]``."""
+
+    @abstractmethod
+    def priors(self, rows: FloatArray) -> FloatArray:
+        """The class priors (M, K) that streams believe in now."""
+
+    @abstractmethod
+    def sizes(self, rows: FloatArray) -> FloatArray:
+        """How many data rows (M,) the present class priors rest on; NaN where that is not known."""
+
+    def changed(self, rows: FloatArray) -> FloatArray:
+        """How likely (M,) streams are to have changed; 1 where nobody asks."""
+        return np.ones(len(rows))
+
+    def shared_start(self, rows: FloatArray) -> FloatArray:
+        """The row (W,) of a new stream, after what streams with these rows have shown."""
+        raise InputError(
+            "shared_prior=True needs a learner that follows regimes, and its compiled step: fit "
+            "with learner='auto' without features, 'tracker', 'em' or 'regimes', and install numba"
+        )
+
+    @abstractmethod
+    def rounds(self, rows: FloatArray) -> IntArray:
+        """Batches (M,) that streams have learned from."""
+
+
+def form_of(deployment: Deployment) -> Form:
+    """The form of a deployment's streams, or a refusal that says what can be served."""
+    learner, source = deployment.learner, deployment.source
+    if learner.grows:
+        raise InputError(
+            f"the states of {learner.name!r} grow with the stream, and a fleet keeps records of "
+            "one size: fit with learner='auto', 'tracker', 'em' or 'regimes'"
+        )
+    careful = learner if isinstance(learner, Careful) else None
+    held = None if careful is None else careful.held(source)
+    inner = learner if careful is None else careful.learner
+    reading = source if held is None else held.source
+    auto = type(inner) is Auto
+    core = inner
+    if type(inner) is Auto and inner.correction(reading) is None:
+        core = Tracker()
+    if isinstance(core, ComponentLearner) and core.has_plan and compiled.available():
+        return TrackerForm(deployment, core, reading, careful, held, auto)
+    return PlainForm(deployment)
+
+
+class TrackerForm(Form):
+    """Rows of trackers: compiled, and on several threads at once.
+
+    Row by row the numbers are those of the learner's own step, to the last bit: it is the same
+    compiled function.
+    """
+
+    compiled = True
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        core: ComponentLearner,
+        source: Source,
+        careful: Careful | None,
+        held: Held | None,
+        auto: bool,
+    ) -> None:
+        self._core, self._source, self._outer = core, source, deployment.source
+        self._careful, self._held, self._auto = careful, held, auto
+        self._fresh = deployment.learner.start(deployment.source)
+        self._plan: Plan = plan_of(core, source)
+        self._inner = self._plan.width
+        if careful is not None and held is not None:
+            caution = careful.caution
+            first = careful.first_rows(held), first_calls(held.calls, caution)
+            self._plan = with_caution(self._plan, caution, *first)
+        self.width = self._plan.width
+        self.start = self.to_row(self._fresh)
+
+    def to_row(self, state: Any) -> FloatArray:
+        """The row (W,) of a learner's state."""
+        inner = state.inner if self._careful is not None else state
+        row = to_row(inner.tracker if self._auto else inner)
+        if self._careful is not None:
+            row = np.concatenate([row, to_row(state.unchanged)])
+        if len(row) != self.width:
+            raise InputError("the state has other sizes than those of this fleet's learner")
+        return row
+
+    def from_row(self, row: FloatArray) -> Any:
+        """The learner's state of a row (W,)."""
+        row = np.array(row)
+        leaves = from_row(self._plan.parts, row)
+        rest = leaves[-_UNCHANGED_PARTS:] if self._careful is not None else []
+        core: Any = self._core
+        state = core.shaped(leaves[: len(leaves) - len(rest)])
+        t = state.t
+        if self._auto:
+            fresh = self._fresh.inner if rest else self._fresh
+            state = fresh._replace(t=t, tracker=state)
+        return CarefulState(t, state, unchanged_of(rest)) if rest else state
+
+    def learn(
+        self,
+        records: FloatArray,
+        which: IntArray,
+        starts: IntArray,
+        batch: Batch,
+        proba: FloatArray | None,
+        pool: ThreadPoolExecutor | None,
+    ) -> None:
+        """Let the rows ``which`` (M,) of ``records`` learn, in place."""
+        plain = likelihoods(self._source, batch)
+        ratios = with_labels(plain, batch.known)
+        called = calls_of(batch.f0_proba, batch.known)
+        tracked = _NOTHING if proba is None else np.empty_like(plain)
+        nats = np.empty(len(which))
+
+        def work(a: int, b: int) -> None:
+            kernels().advance(
+                records,
+                which[a:b],
+                starts[a : b + 1],
+                ratios,
+                plain,
+                called,
+                tracked,
+                nats[a:b],
+                *self._plan.arguments,
+            )
+
+        number = len(which)
+        if pool is None or number < _FEW:
+            work(0, number)
+        else:
+            pieces = 4 * pool._max_workers
+            ends = np.linspace(0, number, pieces + 1).astype(int)
+            list(pool.map(work, ends[:-1], ends[1:]))
+        if proba is not None:
+            of = np.repeat(np.arange(number), np.diff(starts))
+            proba[...] = tracked
+            if self._careful is not None:
+                belief = records[which, self._plan.at[fields.UNCHANGED]]
+                proba[...] = self._mixed(belief[of], batch, tracked)
+
+    def _mixed(self, belief: FloatArray, batch: Batch, tracked: FloatArray) -> FloatArray:
+        """Probabilities of f0 as far as nothing has changed, of the tracker for the rest."""
+        assert self._held is not None
+        still = still_proba(self._held, batch.proba, batch.f0_proba)
+        return np.asarray(belief[:, None] * still + (1.0 - belief)[:, None] * tracked)
+
+    def forecasts(self, rows: FloatArray) -> FloatArray:
+        """The class priors (M, K) that streams expect of their next batch."""
+        found = np.empty((len(rows), len(self._plan.prior)))
+        arguments = self._plan.arguments[:4]
+        kernels().forecasts(compiled.plain(rows), np.arange(len(rows)), found, *arguments)
+        return found
+
+    def predict(self, rows: FloatArray, of: IntArray, batch: Batch) -> FloatArray:
+        """Class probabilities (n, K) of rows of a batch; row i belongs to the stream ``of[i]``."""
+        proba = reweight_by(likelihoods(self._source, batch), self.forecasts(rows)[of])
+        if self._careful is None:
+            return proba
+        belief = np.ones(len(rows))
+        if math.isfinite(self._careful.caution):
+            belief = rows[:, self._plan.at[fields.UNCHANGED]]
+            belief = belief * (1.0 - LEAVE) + (1.0 - belief) * BACK
+        return self._mixed(belief[of], batch, proba)
+
+    def priors(self, rows: FloatArray) -> FloatArray:
+        """The class priors (M, K) that streams believe in now."""
+        first = self._plan.at[fields.MASS]
+        mass = np.maximum(rows[:, first : first + len(self._plan.prior)], 0.0)
+        prior = np.asarray(mass / mass.sum(axis=-1, keepdims=True))
+        if self._careful is None or self._held is None:
+            return prior
+        belief = rows[:, self._plan.at[fields.UNCHANGED], None]
+        told = self._careful.told(self._held, self._outer, prior)
+        return np.asarray((1.0 - belief) * told + belief * self._outer.prior)
+
+    def changed(self, rows: FloatArray) -> FloatArray:
+        """How likely (M,) streams are to have changed; 1 where safety is off."""
+        place = self._plan.at[fields.UNCHANGED]
+        return np.ones(len(rows)) if place < 0 else 1.0 - rows[:, place]
+
+    def shared_start(self, rows: FloatArray) -> FloatArray:
+        """The row (W,) of a new stream, after what streams with these rows have shown."""
+        return shared_start(self._plan, self.start, rows[:, : self.width])
+
+    def sizes(self, rows: FloatArray) -> FloatArray:
+        """How many data rows (M,) the present class priors rest on."""
+        return np.asarray(rows[:, self._plan.at[fields.SIZE]])
+
+    def rounds(self, rows: FloatArray) -> IntArray:
+        """Batches (M,) that streams have learned from."""
+        return np.asarray(rows[:, self._plan.at[fields.T]].astype(np.int64))
+
+
+class PlainForm(Form):
+    """Rows of any learner whose states keep their size; each stream takes a step of its own."""
+
+    compiled = False
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._source, self._learner = deployment.source, deployment.learner
+        self._template = self._learner.start(self._source)
+        self._leaves = [np.asarray(leaf) for leaf in leaves_of(self._template)]
+        bad = {leaf.dtype for leaf in self._leaves if leaf.dtype.kind not in "iuf"}
+        if bad:
+            raise InputError(f"the states of {self._learner.name!r} hold {bad}, and not numbers")
+        self._ends = np.cumsum([leaf.size for leaf in self._leaves])
+        self.width = int(self._ends[-1])
+        self.start = self.to_row(self._template)
+
+    def to_row(self, state: Any) -> FloatArray:
+        """The row (W,) of a learner's state."""
+        row = np.concatenate(leaves_of(state), axis=None, dtype=np.float64)
+        if len(row) != self.width:
+            raise InputError("the state has other sizes than those of this fleet's learner")
+        return row
+
+    def from_row(self, row: FloatArray) -> Any:
+        """The learner's state of a row (W,)."""
+        parts = np.split(np.asarray(row), self._ends[:-1])
+        values: list[Any] = []
+        for part, leaf, fresh in zip(parts, self._leaves, leaves_of(self._template), strict=True):
+            value = part.astype(leaf.dtype).reshape(leaf.shape)
+            values.append(value if isinstance(fresh, np.ndarray) else type(fresh)(value[()]))
+        return shaped_like(self._template, iter(values))
+
+    def learn(
+        self,
+        records: FloatArray,
+        which: IntArray,
+        starts: IntArray,
+        batch: Batch,
+        proba: FloatArray | None,
+        pool: ThreadPoolExecutor | None,
+    ) -> None:
+        """Let the rows ``which`` (M,) of ``records`` learn, one after the other."""
+        source, learner = self._source, self._learner
+        after = []
+        for m, place in enumerate(which):
+            state = self.from_row(records[place, : self.width])
+            own = slice(int(starts[m]), int(starts[m + 1]))
+            with learner.threads(source, state):
+                if proba is None:
+                    state = learner.adapt(source, state, batch.rows(own))
+                else:
+                    state, proba[own] = learner.adapt_predict(source, state, batch.rows(own))
+            after.append(self.to_row(state))
+        for place, row in zip(which, after, strict=True):
+            records[place, : self.width] = row
+
+    def predict(self, rows: FloatArray, of: IntArray, batch: Batch) -> FloatArray:
+        """Class probabilities (n, K) of rows of a batch; row i belongs to the stream ``of[i]``."""
+        found = np.empty_like(batch.proba)
+        for m, row in enumerate(rows):
+            own = np.flatnonzero(of == m)
+            state = self.from_row(row[: self.width])
+            found[own] = self._learner.predict_proba(self._source, state, batch.rows(own))
+        return found
+
+    def priors(self, rows: FloatArray) -> FloatArray:
+        """The class priors (M, K) that streams believe in now."""
+        states = map(self.from_row, rows[:, : self.width])
+        found = [self._learner.prior(self._source, state) for state in states]
+        return np.array(found).reshape(-1, self._source.n_classes)
+
+    def sizes(self, rows: FloatArray) -> FloatArray:
+        """How many data rows (M,) the present class priors rest on; NaN where that is not known."""
+        states = map(self.from_row, rows[:, : self.width])
+        found = [self._learner.effective_size(self._source, state) for state in states]
+        return np.array([math.nan if size is None else size for size in found])
+
+    def rounds(self, rows: FloatArray) -> IntArray:
+        """Batches (M,) that streams have learned from."""
+        return np.array([self.from_row(row[: self.width]).t for row in rows], dtype=np.int64)
