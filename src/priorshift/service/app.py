@@ -1,0 +1,286 @@
+"""The application: every route in one table, and what all requests have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+import orjson
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from priorshift.service.engine import Engine, Limits
+from priorshift.service.keys import Keys
+from priorshift.service.limits import Rate, read_body
+from priorshift.service.logs import log_request
+from priorshift.service.metrics import Metrics
+from priorshift.service.models import Models
+from priorshift.service.problems import Problem, as_problem
+from priorshift.service.schemas import ErrorAnswer
+from priorshift.service.store import Store
+
+Found = TypeVar("Found")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,100}")
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+}
+"""On every answer; the page has a policy of its own."""
+
+
+class Settings(NamedTuple):
+    """What the command line decides of a service.
+
+    Attributes
+    ----------
+    limits : Limits
+        How much is kept and may wait.
+    max_body, max_rows : int
+        Bytes of a request, rows of a batch.
+    rate : float
+        Requests a second of one client; 0 is no limit.
+    hosts : tuple of str
+        Names that this service goes by while there are no keys; empty: any.
+    metric_streams : int
+        For how many streams there are metrics of their own.
+    """
+
+    limits: Limits = Limits()
+    max_body: int = 16 << 20
+    max_rows: int = 10_000
+    rate: float = 0.0
+    hosts: tuple[str, ...] = _LOOPBACK
+    metric_streams: int = 100
+
+
+class Failure(NamedTuple):
+    """A refusal that the page shows."""
+
+    at: float
+    code: str
+    error: str
+    path: str
+    request_id: str
+
+
+@dataclass(eq=False)
+class Service:
+    """All that handlers use: models, streams, keys, counters."""
+
+    models: Models
+    store: Store
+    settings: Settings = field(default_factory=Settings)
+    failures: list[Failure] = field(default_factory=list)
+    stopping: bool = False
+    watchers: int = 0
+    interface: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.metrics = Metrics(self)
+        self.engine = Engine(self.models, self.store, self.settings.limits, self._watch)
+        self.keys = Keys(lambda: self.engine.read(lambda connection: connection.list_keys()))
+        self.rate = Rate(self.settings.rate)
+        self.threads = ThreadPoolExecutor(4, "priorshift-reader")
+        self.changes = 0
+        """Counts up with every commit: who watches looks at it."""
+
+    def _watch(self, news: Sequence[Any], seconds: float) -> None:
+        self.metrics.commit(news, seconds)
+        self.changes += 1
+
+    async def run(self, function: Callable[..., Found], *values: Any) -> Found:
+        """Work something out in another thread: the loop goes on meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self.threads, function, *values)
+
+    def close(self) -> None:
+        """Finish what waits, and let everything go."""
+        self.threads.shutdown()
+        self.engine.close()
+        self.store.close()
+
+
+Handler = Callable[[Service, Request], Awaitable[Response]]
+
+
+class Spec(NamedTuple):
+    """A route: what it is called, who may, what goes in and comes out.
+
+    ``takes`` and ``gives`` are structures, bytes, or a type of text; ``query`` has the schemas of
+    what may stand after the question mark.
+    """
+
+    method: str
+    path: str
+    scope: str | None
+    handler: Handler
+    summary: str
+    takes: Any = None
+    gives: Any = None
+    query: Mapping[str, Any] = MappingProxyType({})
+
+
+def answer(found: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """JSON of a structure or of a dict that may hold arrays.
+
+    Examples
+    --------
+    >>> answer({"ready": True}).body
+    b'{"ready":true}'
+    """
+    if isinstance(found, msgspec.Struct):
+        body = msgspec.json.encode(found)
+    else:
+        body = orjson.dumps(found, _as_list, orjson.OPT_SERIALIZE_NUMPY)
+    return Response(body, status, headers, media_type="application/json")
+
+
+def _as_list(array: Any) -> Any:
+    """An array whose numbers do not lie side by side."""
+    return array.tolist()
+
+
+Body = TypeVar("Body")
+
+
+async def decoded(service: Service, request: Request, decoder: msgspec.json.Decoder[Body]) -> Body:
+    """The body of a request as the structure that its route takes."""
+    data = await read_body(request, service.settings.max_body)
+    return decode(data, decoder)
+
+
+def decode(data: bytes, decoder: msgspec.json.Decoder[Body]) -> Body:
+    """JSON as a structure, or why it is none."""
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError as error:
+        raise Problem("invalid_input", f"the request is not as it should be: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Problem("bad_request", f"the request is no JSON: {error}") from None
+
+
+def build(service: Service, routes: Sequence[Spec]) -> Starlette:
+    """The application of a service."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> Any:
+        yield
+        service.close()
+
+    by_path: dict[str, dict[str, Spec]] = {}
+    for spec in routes:
+        by_path.setdefault(spec.path, {})[spec.method] = spec
+    app = Starlette(
+        routes=[
+            Route(path, _endpoint(service, methods), methods=None)
+            for path, methods in by_path.items()
+        ],
+        lifespan=lifespan,
+        exception_handlers={404: _nowhere(service)},
+    )
+    app.router.redirect_slashes = False
+    app.state.service = service
+    return app
+
+
+def _endpoint(service: Service, methods: dict[str, Spec]) -> Any:
+    class Endpoint:
+        """An ASGI application of one path: Starlette then leaves all methods to it."""
+
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            request = Request(scope, receive, send)
+            response = await _respond(service, request, methods)
+            await response(scope, receive, send)
+
+    return Endpoint()
+
+
+def _nowhere(service: Service) -> Any:
+    async def handler(request: Request, _: Exception) -> Response:
+        return await _respond(service, request, {})
+
+    return handler
+
+
+async def _respond(service: Service, request: Request, methods: dict[str, Spec]) -> Response:
+    """Who may, then the handler; every refusal in one form, every request in the log."""
+    start = time.perf_counter()
+    given = request.headers.get("x-request-id", "")
+    request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    spec = methods.get("GET" if request.method == "HEAD" else request.method)
+    client, code = "", ""
+    try:
+        _check_host(service, request)
+        if spec is None:
+            raise _no_such(request, methods)
+        if spec.scope is not None:
+            client = service.keys.check(request.headers.get("authorization"), spec.scope)
+            who = client if service.keys.there_are else _address(request)
+            service.rate.check(who)
+        response = await spec.handler(service, request)
+    except ClientDisconnect:
+        response = Response(status_code=400)
+    except Exception as error:
+        problem = as_problem(error)
+        code = problem.code
+        found = ErrorAnswer(error=problem.message, code=code, request_id=request_id)
+        response = answer(found, problem.status, problem.headers)
+        _remember(service, request, found)
+        log_request.failure(request_id, problem, error)
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    response.headers["x-request-id"] = request_id
+    route = "unknown" if spec is None else f"{spec.method} {spec.path}"
+    seconds = time.perf_counter() - start
+    service.metrics.request(route, response.status_code, code, seconds)
+    log_request(request_id, request, route, client, response.status_code, seconds)
+    return response
+
+
+def _check_host(service: Service, request: Request) -> None:
+    """Keep pages of other sites from reaching a service that asks for no key."""
+    host = request.headers.get("host", "")
+    if service.settings.hosts and not service.keys.there_are:
+        name = urlsplit(f"//{host}").hostname or ""
+        if name not in service.settings.hosts:
+            raise Problem("forbidden", f"this service does not go by the name {host!r}")
+    origin = request.headers.get("origin")
+    if request.method in ("GET", "HEAD") or origin is None:
+        return
+    if urlsplit(origin).netloc != host:
+        raise Problem("forbidden", f"requests from pages of {origin!r} are not taken")
+
+
+def _no_such(request: Request, methods: dict[str, Spec]) -> Problem:
+    if not methods:
+        return Problem("not_found", f"there is nothing at {request.url.path}")
+    allowed = ", ".join(sorted(methods))
+    return Problem(
+        "method_not_allowed",
+        f"{request.method} is not for this path: {allowed}",
+        {"allow": allowed},
+    )
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else "unknown"
+
+
+def _remember(service: Service, request: Request, found: ErrorAnswer) -> None:
+    failure = Failure(time.time(), found.code, found.error, request.url.path, found.request_id)
+    service.failures.append(failure)
+    del service.failures[:-20]

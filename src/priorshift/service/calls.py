@@ -1,0 +1,132 @@
+"""Every call of the service's interface as a value: what is sent, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+from urllib.parse import quote
+
+import msgspec
+import numpy as np
+
+from priorshift.service.schemas import (
+    BatchAnswer,
+    BatchRequest,
+    CreateRequest,
+    GuardAnswer,
+    HistoryAnswer,
+    Label,
+    LabelsRequest,
+    PerformanceAnswer,
+    PriorAnswer,
+    ShiftAnswer,
+    StreamDetail,
+    StreamsAnswer,
+    VersionAnswer,
+)
+
+Answer = TypeVar("Answer")
+
+
+class Call(NamedTuple, Generic[Answer]):
+    """A request, and the type of its answer; ``again`` says that sending it twice does no harm."""
+
+    method: str
+    path: str
+    gives: type[Answer]
+    content: bytes | None = None
+    again: bool = True
+
+
+def _path(stream: str, rest: str = "") -> str:
+    return f"/v1/streams/{quote(stream, safe='')}{rest}"
+
+
+def _rows(given: Any) -> list[Any] | None:
+    if given is None:
+        return None
+    return np.asarray(given).tolist() if hasattr(given, "__array__") else list(given)
+
+
+def batch(
+    stream: str,
+    batch_id: str,
+    rows: Any = None,
+    probabilities: Any = None,
+    labels: Sequence[Label] | None = None,
+    labels_follow: bool = False,
+    timestamp: float | None = None,
+) -> Call[BatchAnswer]:
+    """Let a stream learn from a batch, and predict it."""
+    body = BatchRequest(
+        batch_id=batch_id,
+        rows=_rows(rows),
+        probabilities=_rows(probabilities),
+        labels=None if labels is None else list(labels),
+        labels_follow=labels_follow,
+        timestamp=timestamp,
+    )
+    return Call("POST", _path(stream, "/batches"), BatchAnswer, msgspec.json.encode(body))
+
+
+def labels(stream: str, batch_id: str, labels: Sequence[Label]) -> Call[VersionAnswer]:
+    """Labels of a past batch; those that are known already are counted no second time."""
+    body = msgspec.json.encode(LabelsRequest(batch_id=batch_id, labels=list(labels)))
+    return Call("POST", _path(stream, "/labels"), VersionAnswer, body)
+
+
+def prior(stream: str, level: float) -> Call[PriorAnswer]:
+    """The class prior now."""
+    return Call("GET", _path(stream, f"/prior?level={level!r}"), PriorAnswer)
+
+
+def performance(stream: str, level: float) -> Call[PerformanceAnswer]:
+    """What predictions are worth now."""
+    return Call("GET", _path(stream, f"/performance?level={level!r}"), PerformanceAnswer)
+
+
+def history(stream: str, after: int, limit: int) -> Call[HistoryAnswer]:
+    """A page of the past."""
+    return Call("GET", _path(stream, f"/history?after={after}&limit={limit}"), HistoryAnswer)
+
+
+def guard(stream: str) -> Call[GuardAnswer]:
+    """What the guard has found."""
+    return Call("GET", _path(stream, "/guard"), GuardAnswer)
+
+
+def shift(stream: str) -> Call[ShiftAnswer]:
+    """How far the class prior has moved."""
+    return Call("GET", _path(stream, "/shift"), ShiftAnswer)
+
+
+def about(stream: str) -> Call[StreamDetail]:
+    """What a stream is."""
+    return Call("GET", _path(stream), StreamDetail)
+
+
+def streams(after: str, limit: int) -> Call[StreamsAnswer]:
+    """A page of streams."""
+    path = f"/v1/streams?after={quote(after, safe='')}&limit={limit}"
+    return Call("GET", path, StreamsAnswer)
+
+
+def create(stream: str, model: str | None) -> Call[StreamDetail]:
+    """Make a stream: sent twice, the second would be refused."""
+    body = msgspec.json.encode(CreateRequest(model=model))
+    return Call("PUT", _path(stream), StreamDetail, body, again=False)
+
+
+def delete(stream: str) -> Call[None]:
+    """Forget a stream."""
+    return Call("DELETE", _path(stream), type(None), again=False)
+
+
+def get_state(stream: str) -> Call[bytes]:
+    """A stream as bytes."""
+    return Call("GET", _path(stream, "/state"), bytes)
+
+
+def put_state(stream: str, state: bytes) -> Call[VersionAnswer]:
+    """Put a stream back."""
+    return Call("PUT", _path(stream, "/state"), VersionAnswer, state)

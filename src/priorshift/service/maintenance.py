@@ -1,0 +1,70 @@
+"""What is done to a state folder besides serving it: check, back up, keys."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from priorshift.errors import FileFormatError, InputError
+from priorshift.service.keys import new_key
+from priorshift.service.models import Models
+from priorshift.service.server import open_store, verify
+from priorshift.service.sqlite import FILE, look_at
+
+
+def check(options: argparse.Namespace) -> None:
+    """Look at everything that is stored, and say what is wrong with it."""
+    if not options.source:
+        raise InputError("give --source FILE too: the streams are read with it")
+    models = Models.load(options.source)
+    store = open_store(options.state)
+    try:
+        found = verify(models, store)
+        connection = store.connect()
+        try:
+            streams, others = connection.count_streams(), connection.used_models()
+        finally:
+            connection.close()
+    finally:
+        store.close()
+    if found:
+        raise FileFormatError(f"{len(found)} faults; the first: {found[0]}")
+    unread = sorted(others - set(models.by_key))
+    print(f"{options.state}: {streams} streams, no fault")
+    if unread:
+        print(f"not read: streams of {', '.join(unread)}, whose source was not given")
+
+
+def back_up(state: str, target: str) -> None:
+    """Copy the database as it is at one moment; whoever serves it goes on."""
+    path = Path(state) / FILE
+    look_at(path)
+    if os.path.exists(target):
+        raise InputError(f"{target}: is there already: name a new file")
+    place = f"{path.absolute().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(place, uri=True)) as base, closing(sqlite3.connect(target)) as new:
+        os.chmod(target, 0o600)
+        base.backup(new)
+        new.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+    print(f"{target}: to restore, put it as {FILE} into an empty folder")
+
+
+def change_keys(options: argparse.Namespace) -> None:
+    """Make, remove or list API keys, also while the service runs."""
+    store = open_store(options.state, alone=False)
+    connection = store.connect()
+    try:
+        if options.add_key:
+            print(new_key(connection, options.add_key, options.scope))
+        elif options.remove_key:
+            if not connection.remove_key(options.remove_key):
+                raise InputError(f"there is no key called {options.remove_key!r}")
+        else:
+            for key in connection.list_keys():
+                print(f"{key.name}\t{key.scope}")
+    finally:
+        connection.close()
+        store.close()

@@ -1,0 +1,276 @@
+"""The sources that are served: how rows become a batch, and what is answered."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from priorshift._validation import known_classes
+from priorshift.classifier import LabelShiftClassifier, load
+from priorshift.errors import InputError
+from priorshift.monitoring.history import NO_TIME, as_seconds
+from priorshift.river import row_kind
+from priorshift.saving import deployment_digest
+from priorshift.service.problems import Problem
+from priorshift.service.schemas import Label
+from priorshift.source import Batch
+from priorshift.source.model import ProbabilityModel
+from priorshift.stream import Deployment, Stream
+from priorshift.typing import AnyArray, FloatArray
+
+_SPEC = re.compile(r"(?:([A-Za-z0-9][A-Za-z0-9._-]{0,63})(?:@([A-Za-z0-9._-]{1,32}))?=)?(.+)")
+_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_HEAD = struct.Struct("<IIq")
+
+
+class Answer(NamedTuple):
+    """What a batch is answered with, whatever form it takes on the way out."""
+
+    version: int
+    proba: FloatArray
+    prior: FloatArray
+
+    def to_bytes(self) -> bytes:
+        """The same as flat bytes: what the database keeps."""
+        head = _HEAD.pack(*self.proba.shape, self.version)
+        return head + self.proba.tobytes() + self.prior.tobytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Answer:
+        """Back again, to the last bit.
+
+        Examples
+        --------
+        >>> answer = Answer(3, np.array([[0.25, 0.75]]), np.array([0.5, 0.5]))
+        >>> Answer.from_bytes(answer.to_bytes())
+        Answer(version=3, proba=array([[0.25, 0.75]]), prior=array([0.5, 0.5]))
+        """
+        rows, classes, version = _HEAD.unpack_from(data)
+        numbers = np.frombuffer(data, dtype=np.float64, offset=_HEAD.size)
+        return cls(version, numbers[: rows * classes].reshape(rows, classes), numbers[-classes:])
+
+
+class Input(NamedTuple):
+    """A batch that was read, and a digest of what was sent."""
+
+    batch: Batch
+    digest: bytes
+    time: float = NO_TIME
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A source under a name and a version.
+
+    Examples
+    --------
+    >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.4, 0.6]], ["no", "no", "yes", "yes"]
+    >>> clf = LabelShiftClassifier.from_probabilities(P, y, learner="fth")
+    >>> model = Model("returns", "1", clf)
+    >>> model.key, model.takes, model.read(probabilities=[[0.5, 0.5]]).batch.proba.tolist()
+    ('returns@1', 'probabilities', [[0.5, 0.5]])
+    """
+
+    name: str
+    version: str
+    classifier: LabelShiftClassifier
+    digest: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digest", deployment_digest(self.deployment))
+
+    @property
+    def key(self) -> str:
+        """Name and version in one word."""
+        return f"{self.name}@{self.version}"
+
+    @property
+    def deployment(self) -> Deployment:
+        """Source, learner and guard."""
+        found: Deployment = self.classifier.deployment_
+        return found
+
+    @property
+    def begun(self) -> Stream:
+        """Where a new stream begins: what the file's own stream had learned, if anything."""
+        found: Stream = self.classifier.stream_
+        return found
+
+    @cached_property
+    def classes(self) -> list[Label]:
+        """Labels of the classes, as JSON has them."""
+        return [plain(label) for label in self.deployment.source.classes]
+
+    @cached_property
+    def takes(self) -> str:
+        """What this source reads: "probabilities" or "rows"."""
+        model = self.deployment.source.model.estimator
+        given = isinstance(model, ProbabilityModel) and not model.logits
+        return "probabilities" if given else "rows"
+
+    @cached_property
+    def _numeric(self) -> bool:
+        return row_kind(self.classifier) == "array"
+
+    @cached_property
+    def _columns(self) -> list[Any] | None:
+        """Names of the columns, where the held-out set was a frame."""
+        if row_kind(self.classifier) in ("array", "rows"):
+            return None
+        names = getattr(self.classifier, "feature_names_in_", None)
+        if names is None:
+            names = self.classifier.__dict__.get("_names_in")
+        return None if names is None else list(names)
+
+    def labels(self, proba: FloatArray) -> list[Label]:
+        """The most probable class of each row."""
+        return [self.classes[k] for k in proba.argmax(axis=1)]
+
+    def read(
+        self,
+        rows: Any = None,
+        probabilities: Any = None,
+        labels: list[Label] | None = None,
+        timestamp: float | None = None,
+    ) -> Input:
+        """Turn what a request holds into a batch, or refuse it; nothing is changed by that."""
+        if (rows is None) == (probabilities is None):
+            raise Problem("bad_request", "give one of rows and probabilities")
+        if probabilities is not None and self.takes == "rows":
+            raise Problem(
+                "invalid_input",
+                f"the source {self.key} has a model of its own: send rows, not probabilities",
+            )
+        given = rows if probabilities is None else probabilities
+        X = self._array(given) if self._numeric else self._objects(given)
+        digest = blake2b(digest_size=16)
+        for part in (X if isinstance(X, np.ndarray) else given, labels, timestamp):
+            digest.update(_as_bytes(part))
+        if labels is not None:
+            labels = [None if label is None else self._known_label(label) for label in labels]
+        try:
+            batch = self.classifier._read(X, labels)
+            return Input(batch, digest.digest(), as_seconds(timestamp))
+        except (ValueError, TypeError) as error:  # scikit-learn's own, and those of the model
+            raise Problem("invalid_input", " ".join(str(error).split())) from error
+
+    def known(self, labels: list[Label], rows: int) -> AnyArray:
+        """Class indices of labels that came late, -1 where there is none."""
+        given = [None if label is None else self._known_label(label) for label in labels]
+        return known_classes(given, rows, self.deployment.source.classes)
+
+    def _known_label(self, label: Label) -> Any:
+        """The class of that label: 1 and 1.0 are one number to JSON, 1 and "1" are not."""
+        for k, known in enumerate(self.classes):
+            if known == label and isinstance(known, str) == isinstance(label, str):
+                return self.deployment.source.classes[k]
+        raise InputError(f"labels holds {label!r}, which is none of the classes")
+
+    def _array(self, given: Any) -> FloatArray:
+        """Rows of numbers; null is a missing value."""
+        try:
+            found = np.asarray(given)
+            if found.dtype.kind == "O" and not any(isinstance(x, str | list) for x in found.flat):
+                found = found.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            found = np.empty(0, dtype=object)
+        if found.dtype.kind not in "biuf":
+            raise Problem("invalid_input", "send a list of rows, all of as many numbers or nulls")
+        return found.astype(np.float64, copy=False)
+
+    def _objects(self, given: Any) -> Any:
+        if self._columns is None:
+            return given
+        import importlib
+
+        width = len(self._columns)
+        if any(not isinstance(row, list) or len(row) != width for row in given):
+            raise Problem("invalid_input", f"each row must be a list of {width} values")
+        library = importlib.import_module(row_kind(self.classifier))
+        cells = zip(*given, strict=True) if given else [()] * width
+        return library.DataFrame(dict(zip(self._columns, map(list, cells), strict=True)))
+
+
+def _as_bytes(part: Any) -> bytes:
+    if isinstance(part, np.ndarray):
+        return f"{part.dtype.str}{part.shape}".encode() + part.tobytes()
+    return msgspec.json.encode(part)
+
+
+def plain(label: Any) -> Label:
+    """A label as JSON has it.
+
+    Examples
+    --------
+    >>> plain(np.int64(3)), plain(np.str_("yes"))
+    (3, 'yes')
+    """
+    value = label.item() if isinstance(label, np.generic) else label
+    return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+class Models:
+    """All sources of a service; the version that was named last is the one of new streams.
+
+    Examples
+    --------
+    >>> Models([])
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: there is no source to serve: give --source FILE
+    """
+
+    def __init__(self, models: Sequence[Model]) -> None:
+        if not models:
+            raise InputError("there is no source to serve: give --source FILE")
+        self.by_key: dict[str, Model] = {}
+        self.by_name: dict[str, Model] = {}
+        for model in models:
+            if model.key in self.by_key:
+                raise InputError(f"two sources are called {model.key}: name them NAME@VERSION=FILE")
+            self.by_key[model.key] = self.by_name[model.name] = model
+        self.default = self.by_name[models[0].name]
+
+    @classmethod
+    def load(cls, specs: Sequence[str]) -> Models:
+        """Read the files of ``[NAME[@VERSION]=]FILE``."""
+        return cls([_load(spec) for spec in specs])
+
+    def find(self, name: str | None, version: str | None = None) -> Model:
+        """The model of that name, and of that version if one is given."""
+        if name is None:
+            return self.default
+        found = self.by_name.get(name) if version is None else self.by_key.get(f"{name}@{version}")
+        if found is None:
+            which = name if version is None else f"{name}@{version}"
+            raise Problem("not_found", f"there is no model {which!r}")
+        return found
+
+    def of_stream(self, key: str) -> Model:
+        """The model of a stream."""
+        found = self.by_key.get(key)
+        if found is None:
+            raise Problem(
+                "model_not_served",
+                f"the stream belongs to the model {key}, which this service was not started with",
+            )
+        return found
+
+
+def _load(spec: str) -> Model:
+    found = _SPEC.fullmatch(spec)
+    if found is None:
+        raise InputError(f"--source {spec!r}: write FILE, NAME=FILE or NAME@VERSION=FILE")
+    name, version, path = found.groups()
+    if name is None:
+        stem = re.split(r"[/\\]", path)[-1].removesuffix(".priorshift")
+        name = _NAME.sub("-", stem).strip("-._")[:64] or "model"
+    return Model(name, version or "1", load(path))

@@ -1,0 +1,142 @@
+"""The command line: checks, back-ups, and what it refuses to start with."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+import serving
+from priorshift.cli import main
+from priorshift.service.sqlite import FILE
+
+
+@pytest.fixture
+def folder(served, tmp_path):
+    """The state of a service that has stopped."""
+    with serving.client(served.path, tmp_path / "state") as client:
+        for number, rows in enumerate(serving.batches(20)):
+            sent = serving.body(f"b{number}", rows)
+            assert client.post("/v1/streams/shop/batches", json=sent).status_code == 200
+    return tmp_path / "state"
+
+
+def serve(*words, capsys):
+    """Exit status and the line on standard error."""
+    status = main(["serve", *map(str, words)])
+    return status, capsys.readouterr()
+
+
+def test_check_finds_nothing_wrong(served, folder, capsys):
+    status, said = serve("--source", served.path, "--state", folder, "--check", capsys=capsys)
+    assert (status, said.out) == (0, f"{folder}: 1 streams, no fault\n")
+
+
+def test_a_back_up_while_it_is_served(served, tmp_path, capsys):
+    rows = serving.batches(4)
+    copy = tmp_path / "copy.db"
+    with serving.client(served.path, tmp_path / "state") as client:
+        for number in range(3):
+            client.post("/v1/streams/shop/batches", json=serving.body(f"b{number}", rows[number]))
+        status, _ = serve("--state", tmp_path / "state", "--backup", copy, capsys=capsys)
+        assert status == 0
+        expected = client.post("/v1/streams/shop/batches", json=serving.body("b3", rows[3])).json()
+        # A second service on the same folder is refused.
+        words = ("--source", served.path, "--state", tmp_path / "state", "--port", 0)
+        status, said = serve(*words, capsys=capsys)
+        assert status == 2
+        assert "another process" in said.err
+    (tmp_path / "restored").mkdir()
+    copy.rename(tmp_path / "restored" / FILE)
+    with serving.client(served.path, tmp_path / "restored") as client:
+        assert client.get("/v1/streams/shop").json()["version"] == 3
+        found = client.post("/v1/streams/shop/batches", json=serving.body("b3", rows[3])).json()
+        assert found == expected
+    status, said = serve("--state", tmp_path / "none", "--backup", copy, capsys=capsys)
+    assert status == 2
+
+
+def pages_of(path):
+    with closing(sqlite3.connect(path)) as base:
+        size = base.execute("PRAGMA page_size").fetchone()[0]
+    return size, path.stat().st_size // size
+
+
+def test_a_corrupted_page_is_said_at_the_start(served, folder, capsys):
+    """Whichever page of the database is overwritten: nothing starts on it, nothing is changed."""
+    path = folder / FILE
+    whole = path.read_bytes()
+    size, count = pages_of(path)
+    assert count > 15
+    for page in range(count):
+        damaged = bytearray(whole)
+        damaged[page * size : (page + 1) * size] = b"\x5a" * size
+        path.write_bytes(damaged)
+        words = ("--source", served.path, "--state", folder, "--port", 0)
+        status, said = serve(*words, capsys=capsys)
+        assert status == 2, page
+        assert len(said.err.splitlines()) == 1
+        assert path.read_bytes() == bytes(damaged), page
+    path.write_bytes(whole)
+    assert serve("--source", served.path, "--state", folder, "--check", capsys=capsys)[0] == 0
+
+
+def test_another_source_under_the_same_name(served, folder, tmp_path, capsys):
+    other = tmp_path / "animals.priorshift"
+    serving.save_source(other, "fth")
+    words = ("--source", other, "--state", folder, "--port", 0)
+    status, said = serve(*words, capsys=capsys)
+    assert status == 2
+    assert "another source" in said.err
+    sources = [f"animals={served.path}", f"animals@2={other}"]
+    with serving.client(sources, folder) as client:
+        assert client.get("/v1/streams/shop").json()["version"] == 20
+
+
+@pytest.mark.parametrize("what", ["format", "foreign", "text", "folder"])
+def test_a_folder_of_something_else(served, folder, capsys, what):
+    path = folder / FILE
+    if what == "format":
+        with closing(sqlite3.connect(path)) as base:
+            base.execute("UPDATE facts SET value = '2' WHERE name = 'format'")
+            base.commit()
+    elif what == "foreign":
+        path.unlink()
+        with closing(sqlite3.connect(path)) as base:
+            base.execute("CREATE TABLE other (x)")
+    elif what == "text":
+        path.write_text("this is no database")
+    else:
+        path.unlink()
+        path.mkdir()
+    before = None if what == "folder" else path.read_bytes()
+    words = ("--source", served.path, "--state", folder, "--port", 0)
+    status, said = serve(*words, capsys=capsys)
+    assert (status, len(said.err.splitlines())) == (2, 1)
+    assert before is None or path.read_bytes() == before
+
+
+def test_bad_usage(served, tmp_path, capsys):
+    file = tmp_path / "file"
+    file.write_text("")
+    for words, text in (
+        (["--state", tmp_path], "--source"),
+        (["--source", "none.priorshift", "--state", tmp_path], "no such file"),
+        (["--source", served.path, "--state", file], "cannot hold the state"),
+        (["--source", served.path, "--source", served.path, "--state", tmp_path], "two sources"),
+        (["--source", served.path, "--state", tmp_path, "--port", "x"], "--port"),
+        (["--state", tmp_path, "--check"], "--source"),
+    ):
+        status, said = serve(*words, capsys=capsys)
+        assert status == 2
+        assert text in said.err
+        assert len(said.err.splitlines()) == 1
+
+
+def test_a_port_that_is_taken(served, tmp_path, capsys):
+    with serving.client(served.path, tmp_path / "one") as client:
+        words = ("--source", served.path, "--state", tmp_path / "two")
+        status, said = serve(*words, "--port", client.base_url.port, capsys=capsys)
+        assert status == 2
+        assert "in use" in said.err

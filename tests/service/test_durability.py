@@ -1,0 +1,169 @@
+"""Nothing is lost and nothing is learned twice, whatever dies."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import httpx
+import numpy as np
+import pytest
+
+import serving
+from priorshift import load
+from priorshift.saving import stream_to_bytes
+
+
+class Sender(threading.Thread):
+    """Sends the batches of one stream, each until it is answered; notes every answer."""
+
+    def __init__(self, number: int, where, count: int) -> None:
+        super().__init__(daemon=True)
+        self.name, self.where = f"stream-{number}", where
+        self.rows = serving.batches(count, seed=number, rows=5)
+        self.answers: list[dict] = []
+
+    def run(self) -> None:
+        with httpx.Client(timeout=20) as client:
+            for number, rows in enumerate(self.rows):
+                self.answers.append(self._send(client, serving.body(f"b{number}", rows)))
+
+    def _send(self, client, body) -> dict:
+        while True:
+            try:
+                found = client.post(f"{self.where()}/v1/streams/{self.name}/batches", json=body)
+                if found.status_code == 200:
+                    return found.json()
+                assert found.status_code == 503, found.text
+            except httpx.TransportError:
+                pass
+            time.sleep(0.02)
+
+
+def check(senders, source, url) -> None:
+    """Every answer and the state in the end are those of a service that was never disturbed."""
+    with httpx.Client(base_url=url, timeout=20) as client:
+        for sender in senders:
+            alone = load(source)
+            for number, (rows, found) in enumerate(zip(sender.rows, sender.answers, strict=True)):
+                assert found["version"] == number + 1
+                assert found["probabilities"] == alone.adapt_predict_proba(rows).tolist()
+            state = client.get(f"/v1/streams/{sender.name}/state").content
+            assert state == stream_to_bytes(alone.deployment_, alone.stream_)
+
+
+def kill_under_load(served, folder, kills: int, pause: float) -> None:
+    rng = np.random.default_rng()
+    print("kills at", state := rng.bit_generator.state["state"]["state"])
+    with serving.Nursery() as nursery:
+        now = [serving.Process(served.path, folder, nursery=nursery)]
+        senders = [Sender(number, lambda: now[0].url, 10 * kills) for number in range(4)]
+        for sender in senders:
+            sender.start()
+        for _ in range(kills):
+            time.sleep(rng.uniform(0.0, pause))
+            now[0].kill()
+            now[0] = serving.Process(served.path, folder, nursery=nursery)
+        for sender in senders:
+            sender.join(timeout=240)
+            assert not sender.is_alive(), state
+        check(senders, served.path, now[0].url)
+        now[0].kill()
+
+
+def test_killed_again_and_again_under_load(served, tmp_path):
+    kill_under_load(served, tmp_path, kills=6, pause=0.5)
+
+
+@pytest.mark.slow
+def test_killed_fifty_times_under_load(served, tmp_path):
+    kill_under_load(served, tmp_path, kills=50, pause=0.8)
+
+
+def test_a_restart_goes_on_to_the_last_bit(served, tmp_path):
+    rows = serving.batches(6)
+    alone = load(served.path)
+    for part in (slice(0, 3), slice(3, 6)):
+        with serving.client(served.path, tmp_path) as client:
+            for number, batch in list(enumerate(rows))[part]:
+                follow = number % 2 == 0
+                sent = serving.body(f"b{number}", batch, labels_follow=follow)
+                found = client.post("/v1/streams/shop/batches", json=sent).json()
+                key = f"b{number}" if follow else None
+                proba = alone.adapt_predict_proba(batch, batch_id=key)
+                assert found["probabilities"] == proba.tolist()
+    with serving.client(served.path, tmp_path) as client:
+        labels = ["owl"] * 20
+        client.post("/v1/streams/shop/labels", json={"batch_id": "b2", "labels": labels})
+        alone.learn_labels("b2", labels)
+        state = client.get("/v1/streams/shop/state").content
+        assert state == stream_to_bytes(alone.deployment_, alone.stream_)
+
+
+def test_a_signal_ends_it_after_everything_is_answered(served, tmp_path):
+    with serving.Process(served.path, tmp_path) as process:
+        senders = [Sender(number, lambda: process.url, 30) for number in range(3)]
+        for sender in senders:
+            sender.start()
+        time.sleep(0.4)
+        status, logged = process.stop()
+    assert status == 0
+    assert [line for line in logged if line["level"] == "error"] == []
+    # The log was copied into the database: the folder can be moved as it is.
+    assert not list(tmp_path.glob("*-wal"))
+    with serving.Process(served.path, tmp_path) as process:
+        for sender in senders:
+            sender.join(timeout=60)
+        check(senders, served.path, process.url)
+
+
+def test_a_commit_that_fails_changes_nothing(served, tmp_path):
+    rows = serving.batches(3)
+    with serving.client(served.path, tmp_path) as client:
+        post = "/v1/streams/shop/batches"
+        assert client.post(post, json=serving.body("b0", rows[0])).status_code == 200
+        before = client.get("/v1/streams/shop/state").content
+        writer = client.service.engine._writer
+        for setting, code in (
+            ("max_page_count = 1", "storage_full"),
+            ("query_only = ON", "storage_unavailable"),
+        ):
+            writer.run(f"PRAGMA {setting}")
+            found = client.post(post, json=serving.body("b1", rows[1]))
+            assert found.json()["code"] == code, found.json()
+            assert client.get("/v1/streams/shop/state").content == before
+            assert client.get("/v1/streams/shop/prior").json()["version"] == 1
+            writer.run("PRAGMA max_page_count = 1073741823")
+            writer.run("PRAGMA query_only = OFF")
+        found = client.post(post, json=serving.body("b1", rows[1])).json()
+        alone = load(served.path)
+        alone.adapt(rows[0])
+        assert found["version"] == 2
+        assert found["probabilities"] == alone.adapt_predict_proba(rows[1]).tolist()
+
+
+def test_two_writers_of_one_stream_are_serialised(served, tmp_path):
+    rows = serving.batches(40, rows=4)
+    with serving.client(served.path, tmp_path) as client:
+
+        def send(own: int) -> None:
+            for number in range(own, 40, 4):
+                sent = serving.body(f"b{number}", rows[number])
+                answers[number] = httpx.post(
+                    f"{client.base_url}/v1/streams/shop/batches", json=sent, timeout=60
+                ).json()
+
+        answers: dict[int, dict] = {}
+        threads = [threading.Thread(target=send, args=[own]) for own in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        state = client.get("/v1/streams/shop/state").content
+    order = sorted(answers, key=lambda number: answers[number]["version"])
+    assert [answers[number]["version"] for number in order] == list(range(1, 41))
+    alone = load(served.path)
+    for number in order:
+        proba = alone.adapt_predict_proba(rows[number])
+        assert answers[number]["probabilities"] == proba.tolist()
+    assert state == stream_to_bytes(alone.deployment_, alone.stream_)

@@ -1,0 +1,136 @@
+"""What is answered of a stream without labels is what the library says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import serving
+from priorshift import load
+
+SHOP = "/v1/streams/shop"
+
+
+@pytest.fixture(scope="module")
+def asked(served, tmp_path_factory):
+    """A client of a stream of 30 batches, and the classifier that has seen the same."""
+    alone = load(served.path)
+    with serving.client(served.path, tmp_path_factory.mktemp("state")) as client:
+        for number, rows in enumerate(serving.batches(30)):
+            sent = serving.body(f"b{number}", rows, timestamp=100.0 + number)
+            assert client.post(f"{SHOP}/batches", json=sent).status_code == 200
+            alone.adapt(rows, timestamp=100.0 + number)
+        yield client, alone
+
+
+def test_prior(asked):
+    client, alone = asked
+    found = client.get(f"{SHOP}/prior", params={"level": 0.8}).json()
+    low, high = alone.prior_interval(0.8)
+    assert (found["prior"], found["low"], found["high"]) == (
+        alone.prior_.tolist(), low.tolist(), high.tolist()
+    )  # fmt: skip
+
+
+def test_performance(asked):
+    client, alone = asked
+    found = client.get(f"{SHOP}/performance").json()
+    report = alone.performance()
+    assert found["level"] == 0.9
+    for name in ("accuracy", "log_loss", "recall", "f1", "auc"):
+        for given, known in ((found, report), (found["unadapted"], report.unadapted)):
+            for end in ("value", "low", "high"):
+                value = np.asarray(getattr(getattr(known, name), end), dtype=float)
+                np.testing.assert_array_equal(np.asarray(given[name][end], dtype=float), value)
+
+
+def test_shift_and_guard(asked):
+    client, alone = asked
+    found, shift = client.get(f"{SHOP}/shift").json(), alone.shift_
+    assert (found["distance"], found["p_value"]) == (shift.distance, shift.p_value)
+    assert found["source_prior"] == shift.source_prior.tolist()
+    guard, report = client.get(f"{SHOP}/guard").json(), alone.guard_report_
+    assert (guard["watching"], guard["alarm"], guard["p_value"]) == (
+        True, report.alarm, report.p_value
+    )  # fmt: skip
+
+
+def test_history_in_pages(asked):
+    client, alone = asked
+    frame = alone.history_
+    pages, after = [], 0
+    while after is not None:
+        page = client.get(f"{SHOP}/history", params={"after": after, "limit": 12}).json()
+        pages.append(page["columns"])
+        after = page["next"]
+    assert [len(page["round"]) for page in pages] == [12, 12, 6]
+    columns = {name: [one for page in pages for one in page[name]] for name in pages[0]}
+    assert columns["round"] == list(range(1, 31)) == frame.index.tolist()
+    for name in (
+        "time",
+        "rows",
+        "accuracy",
+        "accuracy_unadapted",
+        "guard_p_value",
+        "shift_p_value",
+    ):
+        np.testing.assert_array_equal(columns[name], frame[name].to_numpy(), err_msg=name)
+    for end in ("prior", "low", "high"):
+        expected = frame[[f"{end}_{label}" for label in alone.classes_]].to_numpy()
+        np.testing.assert_array_equal(columns[end], expected)
+    assert columns["received"] == sorted(columns["received"])
+    last = client.get(f"{SHOP}/history", params={"last": "true", "limit": 5}).json()
+    assert last["columns"]["round"] == [26, 27, 28, 29, 30]
+
+
+def test_a_long_history_is_thinned_as_the_library_does(tmp_path):
+    from priorshift.saving import stream_to_bytes
+
+    path = tmp_path / "short.priorshift"
+    serving.save_source(path, "fth", history=8)
+    alone = load(path)
+    for start in (0, 25):
+        with serving.client(path, tmp_path / "state") as client:
+            for number, rows in list(enumerate(serving.batches(50, rows=3)))[start : start + 25]:
+                client.post(f"{SHOP}/batches", json=serving.body(f"b{number}", rows))
+                alone.adapt(rows)
+            found = client.get(f"{SHOP}/history").json()["columns"]
+            assert found["round"] == alone.history_.index.tolist()
+            assert None not in found["received"]
+            state = client.get(f"{SHOP}/state").content
+            assert state == stream_to_bytes(alone.deployment_, alone.stream_)
+
+
+def test_metrics(asked):
+    client, alone = asked
+    text = client.get("/metrics").text
+    lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    for label, share in zip(alone.classes_, alone.prior_, strict=True):
+        name = f'priorshift_prior_ratio{{class="{label}",stream="shop"}}'
+        other = f'priorshift_prior_ratio{{stream="shop",class="{label}"}}'
+        assert float(lines.get(name, lines.get(other))) == pytest.approx(share)
+    assert float(lines["priorshift_batches_total"]) == 30
+    assert float(lines["priorshift_samples_total"]) == 600
+    assert float(lines["priorshift_adapt_duration_seconds_count"]) == 30
+    assert float(lines['priorshift_stream_version{stream="shop"}']) == 30
+    assert float(lines['priorshift_guard_evidence{stream="shop"}']) >= 0
+    client.get("/v1/streams/none/prior")
+    assert 'priorshift_errors_total{code="not_found"}' in client.get("/metrics").text
+
+
+def test_metrics_of_many_streams_are_bounded(served, tmp_path):
+    with serving.client(served.path, tmp_path, "--metric-streams", "2") as client:
+        for name in "abc":
+            client.put(f"/v1/streams/{name}")
+        text = client.get("/metrics").text
+    assert 'stream="b"' in text
+    assert 'stream="c"' not in text
+    assert "priorshift_streams 3" in text
+
+
+def test_last_errors(asked):
+    client, _ = asked
+    wrong = client.get("/v1/streams/nobody/prior").json()
+    newest = client.get("/v1/errors").json()["errors"][0]
+    assert (newest["code"], newest["request_id"]) == ("not_found", wrong["request_id"])
+    assert newest["path"] == "/v1/streams/nobody/prior"

@@ -1,0 +1,211 @@
+"""A service to test: in this process, or in one of its own that can be killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import numpy as np
+import uvicorn
+
+from priorshift import LabelShiftClassifier
+from priorshift.service.command import add_arguments
+from priorshift.service.server import make_app, open_store
+
+CLASSES = ("cat", "dog", "owl")
+
+
+def probabilities(rng: np.random.Generator, labels: np.ndarray) -> np.ndarray:
+    """What a model that is mostly right says of rows with these labels."""
+    scores = rng.normal(size=(len(labels), len(CLASSES)))
+    scores[np.arange(len(labels)), labels] += 2.0
+    proba = np.exp(scores)
+    return proba / proba.sum(axis=1, keepdims=True)
+
+
+def save_source(path: Path, learner: str = "tracker", **settings) -> LabelShiftClassifier:
+    """A source of probabilities in a file."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 3, 400)
+    names = np.array(CLASSES)[y]
+    clf = LabelShiftClassifier.from_probabilities(probabilities(rng, y), names, learner, **settings)
+    clf.save(path)
+    return clf
+
+
+def batches(count: int, seed: int = 0, rows: int = 20) -> list[np.ndarray]:
+    """A stream whose class mix moves from cats to owls."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for t in range(count):
+        share = t / max(count - 1, 1)
+        y = rng.choice(3, rows, p=[0.8 - 0.7 * share, 0.1, 0.1 + 0.7 * share])
+        found.append(probabilities(rng, y))
+    return found
+
+
+def body(batch_id: str, rows: np.ndarray, **more) -> dict:
+    """A request with a batch of probabilities."""
+    return {"batch_id": batch_id, "probabilities": rows.tolist(), **more}
+
+
+def options(source: Path | list[str], state: Path | str, *more: str):
+    """What the command line would make of these arguments."""
+    parser = ArgumentParser()
+    add_arguments(parser)
+    sources = [str(source)] if isinstance(source, Path) else source
+    words = [word for one in sources for word in ("--source", one)]
+    return parser.parse_args([*words, "--state", str(state), *more])
+
+
+@contextmanager
+def client(source: Path | list[str], state: Path | str, *more: str) -> Iterator[httpx.Client]:
+    """A client of a service in a thread of this process; it is stopped at the end."""
+    app = make_app(options(source, state, *more), open_store(str(state)))
+    config = uvicorn.Config(app, port=0, log_config=None, access_log=False)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.005)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as found:
+            found.service = app.state.service
+            yield found
+    finally:
+        app.state.service.stopping = server.should_exit = True
+        thread.join()
+
+
+class Process:
+    """``priorshift serve`` in a process of its own.
+
+    With a ``nursery`` the process is forked off one that has imported everything already.
+    """
+
+    def __init__(
+        self, source: Path, state: Path | str, *more: str, ready: bool = True, nursery=None
+    ) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        words = ["serve", "--source", str(source), "--state", str(state), "--port", str(self.port)]
+        words += ["--log-level", "warning", *more]
+        self._nursery = nursery
+        if nursery is not None:
+            self.pid = nursery.fork(words)
+        else:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "priorshift", *words],
+                stderr=subprocess.PIPE,
+                env=ENVIRONMENT,
+                text=True,
+            )
+            self.pid = self.process.pid
+        if ready:
+            self.wait()
+
+    def wait(self, seconds: float = 60.0) -> float:
+        """Wait until it is ready; how long that took."""
+        start = time.monotonic()
+        while time.monotonic() - start < seconds:
+            if self._nursery is None and self.process.poll() is not None:
+                raise AssertionError(f"the service has ended: {self.process.stderr.read()}")
+            try:
+                if httpx.get(f"{self.url}/v2/health/ready").status_code == 200:
+                    return time.monotonic() - start
+            except httpx.TransportError:
+                time.sleep(0.02)
+        raise AssertionError("the service does not get ready")
+
+    def kill(self) -> None:
+        """End it without a warning."""
+        os.kill(self.pid, signal.SIGKILL)
+        if self._nursery is not None:
+            self._nursery.bury()
+        else:
+            self.process.wait()
+            self.process.stderr.close()
+
+    def stop(self) -> tuple[int, list[dict]]:
+        """Ask it to end; its exit status, and what it has logged."""
+        self.process.send_signal(signal.SIGTERM)
+        _, text = self.process.communicate(timeout=60)
+        return self.process.returncode, [json.loads(line) for line in text.splitlines()]
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.process.stderr.close()
+
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+_NURSERY = """
+import json, os, sys
+from priorshift.cli import main
+from priorshift.service import command, server
+import uvicorn, uvloop, httptools, priorshift.risk.compiled
+for line in sys.stdin:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(main(json.loads(line)))
+    print(pid, flush=True)
+    if sys.stdin.readline() == "":
+        os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    print("gone", flush=True)
+"""
+
+
+class Nursery:
+    """A process that has imported everything, and forks off services, one at a time."""
+
+    def __enter__(self) -> Nursery:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _NURSERY],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=ENVIRONMENT,
+            text=True,
+        )
+        return self
+
+    def fork(self, words: list[str]) -> int:
+        """The process id of a new service."""
+        return int(self._ask(json.dumps(words)))
+
+    def bury(self) -> None:
+        """Wait for the end of the service that was killed."""
+        assert self._ask("") == "gone"
+
+    def _ask(self, line: str) -> str:
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        return self._process.stdout.readline().strip()
+
+    def __exit__(self, *_: object) -> None:
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
