@@ -37,6 +37,7 @@ RUNS = {
     "hint": ["fwd", "okm"],
     "period": [7, 8],
     "sketch": ["blocks:1000", "blocks:999"],
+    "safety": ["on"],
     "step": [0, 1],
     "every": [1, 2],
     "near": [0, 500],
@@ -56,6 +57,8 @@ RUNS = {
     "gap_limit": [0.1, 0.2],
     "hedge": ["incremental", "cumulative"],
     "solver": ["exact", "paper"],
+    "largest_step": [1.0, 2.0, "scaled"],
+    "priors": [((0.5, 0.5),), ((0.25, 0.75),)],
 }
 
 

@@ -57,9 +57,7 @@ def test_the_first_result_stays(tmp_path):
     assert len(store) == 1
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(config=st.dictionaries(st.text("abc"), VALUES), result=VALUES)
 def test_whatever_json_can_say(tmp_path, config, result):
     store = Store(tmp_path / "a.db")

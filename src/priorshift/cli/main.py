@@ -23,6 +23,10 @@ examples:
       two learners on the paper's synthetic data, beside the paper's numbers
   priorshift run --data mine.npz --learner atlas-ada --hint fwd,okm --seeds 3 --json result.json
       your own data: a file with X0, y0 (labelled offline set) and X1, y1 (online pool)
+  priorshift fit --proba-columns 'p_*' --label y --hold hold.csv -o source.priorshift
+  priorshift report --proba-columns 'p_*' --label y --hold hold.csv --stream log.csv -o report.html
+  priorshift adapt --source source.priorshift --in today.csv --out adapted.csv
+      your own files: a source from a held-out set, and a stream through it
   priorshift data list
       the data sets known by name, which of them are here, and where the others come from
   priorshift run --jobs 2 --json - | python -m json.tool
@@ -41,9 +45,25 @@ COMMANDS = {
         "priorshift.experiments.commands.demo",
         "watch a classifier of digits follow a changing class mix",
     ),
+    "fit": (
+        "priorshift.experiments.commands.fit",
+        "make a source from a model, or its probabilities, and a held-out file",
+    ),
+    "adapt": (
+        "priorshift.experiments.commands.adapt",
+        "send a file or a pipe through a source, batch by batch",
+    ),
+    "report": (
+        "priorshift.experiments.commands.report",
+        "should I use this at all? One page on your own files",
+    ),
     "data": (
         "priorshift.experiments.commands.data",
         "list data sets, convert files to data sets",
+    ),
+    "serve": (
+        "priorshift.service.command",
+        "serve a source over HTTP; streams learn, and nothing is lost",
     ),
     "reproduce": (
         "priorshift.experiments.commands.reproduce",
@@ -119,6 +139,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     priorshift ...
     0
     """
+    with _somewhere_to_write():
+        return _run(argv)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     try:
         with _end_is_an_exit():
             options = build_parser().parse_args(argv)
@@ -128,7 +153,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return stop.code if isinstance(stop.code, int) else 0
     except BrokenPipeError:
         return _leave_pipe()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        # Compiled code that is interrupted may fail with the interrupt as the cause.
+        if not isinstance(error.__cause__ or error, KeyboardInterrupt):
+            raise
         print("priorshift: interrupted", file=sys.stderr)
         return 130
     except MemoryError as error:
@@ -143,6 +171,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(str(error) or type(error).__name__)
         return 2
     return 0
+
+
+@contextlib.contextmanager
+def _somewhere_to_write() -> Iterator[None]:
+    """Stand in for standard output or error where it is closed: what is written there is lost."""
+    closed = [name for name in ("stdout", "stderr") if getattr(sys, name) is None]
+    with contextlib.ExitStack() as files:
+        for name in closed:
+            setattr(sys, name, files.enter_context(open(os.devnull, "w", encoding="utf-8")))
+        try:
+            yield
+        finally:
+            for name in closed:
+                setattr(sys, name, None)
 
 
 @contextlib.contextmanager

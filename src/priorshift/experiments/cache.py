@@ -17,7 +17,7 @@ _KIND = "priorshift, 1"
 # What evaluation never enters: it shows numbers, or serves users.
 _OUTSIDE = {
     *("cli", "experiments"),
-    *("classifier", "monitoring", "river", "saving", "stream"),
+    *("classifier", "files", "insight", "mlflow", "monitoring", "river", "saving", "stream"),
 }
 # What of the experiments makes numbers; the rest of them shows these.
 _MAKERS = (

@@ -15,7 +15,7 @@ import numpy as np
 from priorshift.datasets import Dataset, OrderedData, load_dataset, reduced, shl_order
 from priorshift.datasets.files import named_file
 from priorshift.datasets.offline import offline_stage
-from priorshift.datasets.ordered import SHL_CLASSES
+from priorshift.datasets.ordered import SHL_CLASSES, file_order, timed_order
 from priorshift.learners import LEARNERS, AtlasAda
 from priorshift.source import Source
 
@@ -77,8 +77,9 @@ class Data:
 
     ``name`` is what tables call it, ``dataset`` what ``load_dataset`` reads. ``rows`` are offline
     rows; features are ``components`` principal components, or the ``network`` units of a hidden
-    layer trained on rows of its own. ``order`` is "shl", SHL's labels as they came, or "sorted", a
-    pool's labels class by class; None: a shift says how the class prior moves. ``problem`` names
+    layer trained on rows of its own. ``order`` is "shl", SHL's labels as they came, "sorted", a
+    pool's labels class by class, "file", a pool's rows as they are in their file, or "time:NAME",
+    by the array of that name; None: a shift says how the class prior moves. ``problem`` names
     the paper's constants for it, ``paper`` the data set of its tables to compare with where that
     has another name.
 
@@ -116,6 +117,8 @@ class Data:
         """Read the data set, as much of it as the fields say."""
         if self.order == "shl":
             return shl_order(SHL_CLASSES)
+        if self.order is not None and self.order.startswith("time:") and not self._is_file():
+            return timed_order(self.dataset)
         data = load_dataset(self.dataset)
         if self.network is not None:
             from priorshift.experiments.convert.network import network_features
@@ -125,7 +128,9 @@ class Data:
             data = reduced(data, rows=self.rows, components=self.components)
         if self.order is None:
             return data
-        return OrderedData(data, np.sort(data.y1))
+        if self.order == "sorted":
+            return OrderedData(data, np.sort(data.y1))
+        return file_order(self.dataset, data, self.order.removeprefix("time:"))
 
     def fit(self, dataset: Dataset, loss: str) -> Source:
         """Run the offline stage."""
@@ -174,12 +179,14 @@ class StreamRun:
 
     The learner has its name and its settings: ``preset``, ``hint`` (with its ``period``, or other
     ``hint_settings``), ``sketch``, ``window``, ``gradient_bound`` and ``loss_bound`` (numbers, or
-    "estimate"), ``prior_form``, ``meta_rate``, ``gap_limit``, ``hedge``, ``solver``; ``step`` runs
-    the step size of that number in its pool alone. ``calibration`` of f0 is by default the
-    learner's own. The stream is that of a ``shift`` with its settings between ``mu1`` and ``mu2``,
-    or the order of the data: ``every`` takes each such label of it, and ``near`` labels on either
-    side of a round stand for its class prior. ``track`` asks for "curve" or "weights" beside the
-    error.
+    "estimate"), ``prior_form``, ``meta_rate``, ``gap_limit``, ``largest_step``, ``hedge``,
+    ``solver``; ``step`` runs the step size of that number in its pool alone. ``calibration`` of f0
+    is by default the learner's own. The stream is that of a ``shift`` with its settings between
+    ``mu1`` and ``mu2``, or the order of the data: ``every`` takes each such label of it, and
+    ``near`` labels on either side of a round stand for its class prior. ``safety`` is "on" for what
+    users get: "auto" and the trackers then weigh that nothing has changed. ``priors`` are those of
+    every round, in the place of a shift. ``track`` asks for "curve", "weights" or "scores" beside
+    the error.
 
     Examples
     --------
@@ -217,11 +224,21 @@ class StreamRun:
     gap_limit: float | None = None
     hedge: str | None = None
     solver: str | None = None
+    safety: str = "off"
+    largest_step: float | str | None = None
+    priors: tuple[tuple[float, ...], ...] | None = None
+
+    @property
+    def course(self) -> str:
+        """What tables call the way in which the class prior moves."""
+        if self.priors is not None:
+            return "priors"
+        return self.shift or (self.data.order or "").removeprefix("time:")
 
     @property
     def label(self) -> str:
         """Short name for progress and errors."""
-        parts = (self.data.name, self.shift, f"N={self.batch_size}", self.learner, self.hint)
+        parts = (self.data.name, self.course, f"N={self.batch_size}", self.learner, self.hint)
         return f"{' '.join(filter(None, parts))}, seed {self.seed}"
 
     @property

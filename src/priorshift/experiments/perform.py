@@ -13,7 +13,7 @@ from priorshift.calibration import Calibration, NoCalibration, as_calibration
 from priorshift.cli.messages import first_lines
 from priorshift.datasets import OrderedData
 from priorshift.experiments.description import Data, StreamRun
-from priorshift.learners import Learner, as_learner
+from priorshift.learners import Careful, Learner, as_learner
 from priorshift.learners.linear.hints import HINTS, Hint
 from priorshift.risk import compiled
 from priorshift.simulation.evaluate import Result, evaluate
@@ -76,6 +76,9 @@ class Prepared:
                 near=_NEAR if run.near is None else run.near,
                 rounds=run.rounds,
             )
+        if run.priors is not None:
+            population = self.dataset.population
+            return SimulatedStream(population, run.priors, run.batch_size, run.seed)
         assert run.shift is not None, "data without an order of their own need a shift"
         mu1 = self.dataset.mu1 if run.mu1 is None else np.array(run.mu1)
         mu2 = self.dataset.mu2 if run.mu2 is None else np.array(run.mu2)
@@ -130,6 +133,7 @@ def make_learner(run: StreamRun, prepared: Prepared | None = None) -> Learner:
         "gradient_bound": run.gradient_bound,
         "prior_form": run.prior_form,
         "gap_limit": run.gap_limit,
+        "largest_step": run.largest_step,
         "hedge": run.hedge,
         "solver": run.solver,
         "loss_bound": run.loss_bound,
@@ -138,8 +142,10 @@ def make_learner(run: StreamRun, prepared: Prepared | None = None) -> Learner:
     if run.step is not None and prepared is not None:
         pool = learner.pool(prepared.source(run, NoCalibration()))
         settings["steps"] = (float(pool[min(run.step, len(pool) - 1)]),)
+        settings["largest_step"] = None  # there is no pool left that it could end
         learner = as_learner(run.learner, **settings)
-    return learner  # type: ignore[no-any-return]
+    careful = run.safety == "on" and learner.guarded
+    return Careful(learner) if careful else learner
 
 
 def _hint(run: StreamRun) -> Hint | None:
@@ -186,6 +192,7 @@ def perform(
             prepared.stream(run),
             protocol=run.protocol,
             track_weights="weights" in run.track,
+            track_scores="scores" in run.track,
             progress=progress,
         )
     return {
@@ -199,6 +206,7 @@ def perform(
         "seconds": result.seconds,
         "calibration_map": "none" if source.calibration is None else source.calibration.name,
         "warnings": list(first_lines(caught)),
+        **({} if result.scores is None else result.scores._asdict()),
         **_courses(run, learner, source, result),
     }
 

@@ -19,12 +19,17 @@ from priorshift.errors import InputError, PriorshiftWarning
 from priorshift.experiments.description import Data, StreamRun
 from priorshift.experiments.perform import Prepared, calibration_of
 from priorshift.experiments.report import Record
+from priorshift.files.columns import number_table
+from priorshift.files.tables import open_table
 from priorshift.learners import LEARNERS, as_learner
 from priorshift.risk import SKETCHES
+from priorshift.simulation.scores import Scores
 from priorshift.simulation.shifts import SHIFTS, shift_by_name
 from priorshift.typing import FloatArray
 
 _HINT = "okm"
+_SHIFTS = ("lin", "squ", "sin", "ber")
+_ROUNDS, _SEEDS = 1000, 5
 
 Row = list[StreamRun]
 """One learner with one hint under one shift: a run for each seed."""
@@ -41,6 +46,8 @@ def make_plan(options: argparse.Namespace) -> tuple[Prepared, list[Row]]:
     >>> [row_label(row) for row in rows], len(rows[0])
     (['squ fix', 'squ atlas-ada okm'], 5)
     """
+    if _replays(options):
+        return _make_replay(options)
     shifts = _shifts(options)
     _warn_of_unused(options)
     prepared = Prepared(Data(options.data, options.data))
@@ -54,9 +61,83 @@ def make_plan(options: argparse.Namespace) -> tuple[Prepared, list[Row]]:
         for learner in options.learner
         for hint in (_hints(options) if learner == "atlas-ada" else [None])
     ]
+    return prepared, _with_seeds(options, prepared, firsts, options.seeds or _SEEDS)
+
+
+def _with_seeds(
+    options: argparse.Namespace, prepared: Prepared, firsts: list[StreamRun], seeds: int
+) -> list[Row]:
     with _named(options.data):
         prepared.add(firsts)
-    return prepared, [[replace(run, seed=s) for s in range(options.seeds)] for run in firsts]
+    return [[replace(run, seed=seed) for seed in range(seeds)] for run in firsts]
+
+
+def _replays(options: argparse.Namespace) -> bool:
+    return any((options.order, options.time, options.priors))
+
+
+def _make_replay(options: argparse.Namespace) -> tuple[Prepared, list[Row]]:
+    """Rows in their order, or class priors that the user gives, in the place of shifts."""
+    given = [name for name in ("order", "time", "priors") if getattr(options, name)]
+    others = [name for name in ("shift", "mu1", "mu2", "probability") if getattr(options, name)]
+    if len(given) > 1:
+        raise InputError(f"give one of --{', --'.join(given)}")
+    if others:
+        raise InputError(f"--{others[0]} means nothing with --{given[0]}; leave one of them out")
+    _warn_of_unused(options)
+    if options.priors:
+        return _make_given(options)
+    if options.seeds:
+        message = f"--seeds means nothing with --{given[0]}: rows are replayed, not drawn"
+        warnings.warn(message, PriorshiftWarning, stacklevel=2)
+    order = options.order or f"time:{options.time}"
+    prepared = Prepared(Data(options.data, options.data, order=order))
+    assert prepared.ordered is not None
+    whole = len(prepared.ordered.y) // options.batch_size
+    rounds = min(whole, options.rounds or whole)
+    if rounds == 0:
+        raise InputError(
+            f"{options.data}: has {len(prepared.ordered.y)} online rows, fewer than a batch of "
+            f"{options.batch_size}; give a smaller --batch-size"
+        )
+    runs = [replace(run, rounds=rounds) for run in _each(options, prepared)]
+    return prepared, _with_seeds(options, prepared, runs, 1)
+
+
+def _make_given(options: argparse.Namespace) -> tuple[Prepared, list[Row]]:
+    prepared = Prepared(Data(options.data, options.data))
+    table = given_priors(options.priors, prepared.dataset)[: options.rounds]
+    priors = tuple(map(tuple, table.tolist()))
+    runs = [replace(run, rounds=len(priors), priors=priors) for run in _each(options, prepared)]
+    return prepared, _with_seeds(options, prepared, runs, options.seeds or _SEEDS)
+
+
+def _each(options: argparse.Namespace, prepared: Prepared) -> Iterator[StreamRun]:
+    for learner in options.learner:
+        for hint in _hints(options) if learner == "atlas-ada" else [None]:
+            yield _run(options, prepared, learner, hint)
+
+
+def given_priors(path: str, dataset: Dataset) -> FloatArray:
+    r"""Read the class prior of every round (T, K) from a table with a column for each class.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from priorshift.datasets import load_dataset
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open(f"{folder}/priors.csv", "w") as file:
+    ...         size = file.write("2,0,1\n0.5,0.25,0.25\n1,0,0\n")
+    ...     given_priors(f"{folder}/priors.csv", load_dataset("synthetic")).tolist()
+    [[0.25, 0.25, 0.5], [0.0, 0.0, 1.0]]
+    """
+    with open_table(path) as table:
+        places = [table.place(str(label), "--priors") for label in dataset.classes.tolist()]
+        rows = list(table.rows)
+        found = number_table(rows, places, table, 0) if rows else np.empty((0, len(places)))
+    if not len(found):
+        raise InputError(f"--priors {path}: has no rows; give one for each round")
+    return check_priors(found, f"--priors {path}")
 
 
 def row_label(row: Row) -> str:
@@ -68,7 +149,7 @@ def row_label(row: Row) -> str:
     >>> row_label([StreamRun(data, "fix", "predict-first", 100, 40, 0, shift="lin")])
     'lin fix'
     """
-    return " ".join(filter(None, (row[0].shift, row[0].learner, row[0].hint)))
+    return " ".join(filter(None, (row[0].course, row[0].learner, row[0].hint)))
 
 
 def _hints(options: argparse.Namespace) -> list[str]:
@@ -121,6 +202,7 @@ def _named(data: str) -> Iterator[None]:
 
 def _shifts(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """The shifts that were asked for, with those of the settings that each of them has."""
+    options.shift = options.shift or list(_SHIFTS)
     given = {"period": options.period, "probability": options.probability}
     chosen = {name: value for name, value in given.items() if value is not None}
     takes = {name: {field.name for field in fields(SHIFTS[name])} for name in options.shift}
@@ -144,7 +226,7 @@ def _run(
         learner=learner,
         protocol=options.protocol or as_learner(learner).protocol,
         batch_size=options.batch_size,
-        rounds=options.rounds,
+        rounds=options.rounds or _ROUNDS,
         seed=0,
         hint=hint,
         period=options.period if hint == "peri" else None,
@@ -153,6 +235,8 @@ def _run(
         window=options.window if _has(learner, "window") else None,
         loss=options.loss,
         calibration=options.calibration,
+        safety=options.safety,
+        track=("scores",),
         **{**paper_settings(prepared.dataset, options.preset), **_given(options, learner)},
     )
 
@@ -261,7 +345,7 @@ def make_record(row: Row, found: Sequence[Mapping[str, Any]]) -> Record:
     def mean(name: str) -> float:
         return statistics.fmean(one[name] for one in found)
 
-    return Record(
+    record = Record(
         learner=run.learner,
         hint=run.hint,
         preset=run.preset,
@@ -269,7 +353,7 @@ def make_record(row: Row, found: Sequence[Mapping[str, Any]]) -> Record:
         calibration=calibration_of(run).name,
         calibration_map=found[0]["calibration_map"],
         data=run.data.name,
-        shift=str(run.shift),
+        shift=run.course,
         rounds=run.rounds,
         batch_size=run.batch_size,
         sketch=run.sketch,
@@ -285,6 +369,10 @@ def make_record(row: Row, found: Sequence[Mapping[str, Any]]) -> Record:
         rounds_per_second=len(found) * run.rounds / max(seconds, 1e-9),
         final_weights=_final_weights(found),
     )
+    for name in Scores._fields:
+        if name in found[0]:
+            record[name] = mean(name)  # type: ignore[literal-required]
+    return record
 
 
 def _final_weights(found: Sequence[Mapping[str, Any]]) -> dict[str, list[float]] | None:
@@ -322,6 +410,7 @@ def is_papers(options: argparse.Namespace) -> bool:
     """
     own_values = (
         *("mu1", "mu2", "period", "probability", "window", "sketch"),
+        *("order", "time", "priors"),
         *("gradient_bound", "loss_bound", "solver"),
     )
     own = all(options.protocol in (None, as_learner(name).protocol) for name in options.learner)

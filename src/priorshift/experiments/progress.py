@@ -71,6 +71,19 @@ class Status(NamedTuple):
         return f"{done}, about {duration(self.left)} left: {self.now}"
 
 
+class Lines(NamedTuple):
+    """A status of one line, of work that is no list of tasks.
+
+    Examples
+    --------
+    >>> Lines("1,000 rows").line
+    '1,000 rows'
+    """
+
+    line: str
+    running: tuple[Running, ...] = ()
+
+
 class Progress:
     """Shows a status on standard error: redrawn on a terminal, a line now and then elsewhere.
 
@@ -113,7 +126,7 @@ class Progress:
         if quiet or not (log or self._in_place):
             self._due = float("inf")
 
-    def show(self, read: Callable[[], Status]) -> None:
+    def show(self, read: Callable[[], Status | Lines]) -> None:
         """Write what ``read`` returns, unless the last status is still fresh."""
         now = self._clock()
         if now < self._due:
@@ -137,7 +150,7 @@ class Progress:
             self._live.stop()
             self._live = None
 
-    def _draw(self, status: Status) -> None:
+    def _draw(self, status: Status | Lines) -> None:
         from rich.console import Console
         from rich.live import Live
         from rich.text import Text

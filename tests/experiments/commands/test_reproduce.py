@@ -88,7 +88,8 @@ def killed_at(folder: Path, number: int) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_killed_three_times_the_store_ends_as_that_of_an_undisturbed_run(whole, tmp_path):
     total = len(results(whole))
-    moments = sorted(random.Random(7).sample(range(1, total - 8), 3))
+    # Early: on a busy machine results are quicker than who watches them.
+    moments = sorted(random.Random(7).sample(range(1, total // 4), 3))
     for number in moments:
         killed_at(tmp_path, number)
         assert number <= stored_in(tmp_path / "results.db") < total

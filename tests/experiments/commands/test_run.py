@@ -45,6 +45,10 @@ KEYS = {
     "seconds": float,
     "rounds_per_second": float,
     "final_weights": (dict, type(None)),
+    "log_loss": float,
+    "brier": float,
+    "f1": float,
+    "auc": float,
 }
 CLOCK = ("seconds", "rounds_per_second")
 
@@ -136,7 +140,7 @@ def test_features_from_a_file(call, feature_file):
     answer = call(*SHORT, "--data", feature_file, "--mu2", "bee", "--shift", "squ", "--json", "-")
     assert answer.status == 0
     assert {record["data"] for record in answer.records} == {str(feature_file)}
-    assert len(answer.records) == 6
+    assert len(answer.records) == 7
     assert answer.records[0]["oracle_error"] < answer.records[0]["fix_error"]
 
 

@@ -58,7 +58,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, package, write):
         importlib.util, "find_spec", lambda name: None if name == package else find(name)
     )
     with pytest.raises(
-        PriorshiftError, match=rf"{package}.*pip install 'priorshift\[experiments\]'"
+        PriorshiftError, match=rf"{package}.*pip install 'priorshift\[(experiments|frames)\]'"
     ):
         write(small())
 
@@ -67,7 +67,8 @@ def test_every_template_is_beside_the_code():
     folder = files("priorshift.experiments.report") / "templates"
     names = {path.name for path in folder.iterdir()}
     assert names == {
-        *("grid.html.j2", "grid.md.j2", "grid.tex.j2", "page.html.j2", "page.md.j2", "page.css")
+        *("grid.html.j2", "grid.md.j2", "grid.tex.j2", "page.html.j2", "page.md.j2", "page.css"),
+        *("stream.html.j2", "stream.css"),
     }
 
 

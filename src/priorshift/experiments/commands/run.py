@@ -37,7 +37,9 @@ from priorshift.simulation.shifts import SHIFTS
 
 _DESCRIPTION = """\
 Send learners through streams whose class mix shifts, and report their average error in percent
-beside that of an oracle that knows the class mix of every round.
+beside that of an oracle that knows the class mix of every round. Of your own data replay the rows
+as they came (--order file, --time): shifts draw them anew between a mix of equal shares and one
+class alone, which is a larger change than most streams have.
 """
 _EPILOG = """\
 FILE.npz holds X0, y0 (labelled offline set) and X1, y1 (pool that the stream is drawn from), or
@@ -46,6 +48,8 @@ NAME.npz in the folder that the environment variable PRIORSHIFT_DATA names.
 
 examples:
   priorshift run --shift squ,ber --learner fix,atlas,atlas-ada --hint fwd,okm --rounds 2000
+  priorshift run --data mine.npz --order file
+      what adapting would have done on your own rows, in the order in which they came
   priorshift run --learner uogd,atlas --sketch blocks:1000 --store results.db
 """
 
@@ -78,14 +82,13 @@ def _add_what(group: Any) -> None:
     group.add_argument(
         "--shift",
         type=names("shift", SHIFTS),
-        default="lin,squ,sin,ber",
         metavar="NAME,...",
-        help=f"how the class mix changes: {', '.join(SHIFTS)}",
+        help=f"how the class mix changes: {', '.join(SHIFTS)} (default: lin,squ,sin,ber)",
     )
     group.add_argument(
         "--learner",
         type=names("learner", LEARNERS),
-        default="fix,fth,ftfwh,rogd,uogd,atlas",
+        default="fix,fth,ftfwh,rogd,uogd,atlas,auto",
         metavar="NAME,...",
         help=f"who follows it: {', '.join(LEARNERS)}",
     )
@@ -111,6 +114,12 @@ def _add_what(group: Any) -> None:
         type=one_name("calibration", CALIBRATIONS),
         metavar="NAME",
         help=f"of f0, on the held-out set: {', '.join(CALIBRATIONS)} (default: each learner's own)",
+    )
+    group.add_argument(
+        "--safety",
+        choices=("on", "off"),
+        default="on",
+        help="whether auto and trackers weigh that nothing has changed (default: on)",
     )
     group.add_argument(
         "--loss", choices=("softmax", "hinge"), default="softmax", help="loss of linear learners"
@@ -144,7 +153,26 @@ def _add_what(group: Any) -> None:
 
 def _add_stream(group: Any) -> None:
     group.add_argument(
-        "--rounds", type=whole_number(), default=1000, metavar="T", help="length of a stream"
+        "--order",
+        choices=("file",),
+        help="replay the rows X1, y1 of FILE.npz in the order of the file, in the place of shifts",
+    )
+    group.add_argument(
+        "--time",
+        metavar="ARRAY",
+        help="replay them in the order of this array of the file",
+    )
+    group.add_argument(
+        "--priors",
+        metavar="FILE",
+        help="class mix of each round, a row each, in a CSV or Parquet file with a column for each "
+        "class: rows are drawn with it",
+    )
+    group.add_argument(
+        "--rounds",
+        type=whole_number(),
+        metavar="T",
+        help="length of a stream (default: 1000; of a replay, all)",
     )
     group.add_argument(
         "--batch-size", type=whole_number(), default=100, metavar="N", help="rows in a round"
@@ -171,7 +199,7 @@ def _add_stream(group: Any) -> None:
 
 def _add_how(group: Any) -> None:
     group.add_argument(
-        "--seeds", type=whole_number(), default=5, metavar="S", help="use seeds 0 to S-1"
+        "--seeds", type=whole_number(), metavar="S", help="use seeds 0 to S-1 (default: 5)"
     )
     group.add_argument(
         "--jobs",

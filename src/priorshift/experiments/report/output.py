@@ -3,34 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 from pathlib import Path
 
-from priorshift.errors import InputError, PriorshiftError
-
-# What is written with each package, and the extra that has it.
-_EXTRAS = {
-    "matplotlib": ("pictures", "plot"),
-    "jinja2": ("reports", "experiments"),
-    "pandas": ("CSV files", "experiments"),
-}
-
-
-def need(*packages: str) -> None:
-    """Refuse, with the way out, when one of the packages that results need is not installed.
-
-    Examples
-    --------
-    >>> need("matplotlib")
-    """
-    for package in packages:
-        if importlib.util.find_spec(package) is None:
-            what, extra = _EXTRAS[package]
-            raise PriorshiftError(
-                f"{what} need {package}, which is not installed; "
-                f"install the extra: pip install 'priorshift[{extra}]'"
-            )
+from priorshift._extras import need as need
+from priorshift.errors import InputError
 
 
 def check_writable(path: str, option: str) -> None:

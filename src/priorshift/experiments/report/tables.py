@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from priorshift.experiments.paper import PAPER_ROUNDS, paper_error
+from priorshift.simulation.shifts import SHIFTS
 
 _GAP = "  "
 
@@ -21,7 +22,8 @@ class Record(TypedDict):
     f0 so calibrated with the true class mix; ``oracle_error`` and ``fix_error`` are of f0 as it is.
     ``sketch`` is what the learner read in the place of the held-out set, as ``blocks:1000``.
     ``final_weights`` holds the ``steps`` of a pool and their meta ``weights`` after the last round,
-    means over the seeds; None without a pool.
+    means over the seeds; None without a pool. ``log_loss``, ``brier``, ``f1`` and ``auc`` are of
+    all rows of a stream together, means over the seeds.
 
     Examples
     --------
@@ -51,6 +53,10 @@ class Record(TypedDict):
     seconds: float
     rounds_per_second: float
     final_weights: dict[str, list[float]] | None
+    log_loss: NotRequired[float]
+    brier: NotRequired[float]
+    f1: NotRequired[float]
+    auc: NotRequired[float]
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -111,7 +117,8 @@ def results_table(records: Sequence[Record], *, compare: bool, width: int | None
     tables = [_grid(records, shifts, compare)]
     if width is not None and len(shifts) > 1 and _width(tables[0]) > width:
         tables = [_grid(records, [shift], compare) for shift in shifts]
-    return "\n\n".join([_title(records), *tables, *_footnotes(records, compare)])
+    notes = [*_scores(records), *_meanings(records), *_footnotes(records, compare)]
+    return "\n\n".join([_title(records), *tables, *notes])
 
 
 def learner_label(learner: str, hint: str | None) -> str:
@@ -156,6 +163,37 @@ def _grid(records: Sequence[Record], shifts: Sequence[str], compare: bool) -> st
             texts = [f"{floors[shift]['calibrated_oracle_error']:.2f}" for shift in shifts]
             rows.append([f"f0 by {fitted}, true mix", "", *texts])
     return text_table(["learner", "protocol", *shifts], rows)
+
+
+def _scores(records: Sequence[Record]) -> list[str]:
+    """What the predictions are worth beside the error, a line for each learner and shift."""
+    rows = [
+        [
+            record["shift"],
+            learner_label(record["learner"], record["hint"]),
+            *(f"{record[name]:.4f}" for name in ("log_loss", "brier", "f1", "auc")),
+        ]
+        for record in records
+        if "log_loss" in record
+    ]
+    header = ["shift", "learner", "log-loss", "Brier", "F1", "AUC"]
+    return [text_table(header, rows)] if rows else []
+
+
+def _meanings(records: Sequence[Record]) -> list[str]:
+    """What the rows are that are no learners; only where a user may have other data than ours."""
+    if not any("log_loss" in record for record in records):
+        return []
+    truth = "the true densities" if records[0]["data"] == "synthetic" else "f0"
+    replays = {r["shift"] for r in records} - set(SHIFTS) - {"priors"}
+    known = "the class mix of the 500 labels on either side" if replays else "its true class mix"
+    lines = [
+        "f0 (FIX): the source model as it is, which adapts to nothing.",
+        f"oracle: {truth} with {known} of every round, which nobody can know online:",
+        "what is left below f0 and above the oracle is what adapting can win.",
+        "F1 and AUC: of the second class where there are two, else means over the classes.",
+    ]
+    return ["\n".join(lines)]
 
 
 def _cell(record: Record, compare: bool) -> str:

@@ -108,13 +108,15 @@ def shl(experiment: Experiment, results: Results) -> Part:
     first = next(iter(courses))
     rounds = results[first]["rounds"]
     drifts = [(run, some) for run, some in groups.items() if "weights" in run.track]
-    figure = draw_shl(RunningData(curves, rounds), _final_weights(drifts, results))
+    labelled = dict(zip(map(_short_name, courses), curves.values(), strict=True))
+    figure = draw_shl(RunningData(labelled, rounds), _final_weights(drifts, results))
     running = {name: running_mean(curve) for name, curve in curves.items()}
     claims = [*_shl_claims(errors, running), _drift_claim(drifts, results)]
     listed = ", ".join(f"{name} {error:.2f}" for name, error in errors.items())
     caption = (
         f"Above: average error so far on the labels of {first.data.dataset} in their order, "
-        f"{rounds:,} rounds of {first.batch_size}. Below: ATLAS-ADA's weights in the last round "
+        f"{rounds:,} rounds of {first.batch_size}; two numbers after a hint are its prototypes and "
+        "rate. Below: ATLAS-ADA's weights in the last round "
         "for samplings of the same labels at different frequencies (at most "
         f"{drifts[0][0].rounds:,} rounds of {drifts[0][0].batch_size})."
     )
@@ -225,6 +227,12 @@ def shifts(experiment: Experiment, results: Results) -> Part:
 def _name(run: StreamRun) -> str:
     settings = "".join(f", {name} {value:g}" for name, value in run.hint_settings)
     return learner_label(run.learner, run.hint and run.hint + settings)
+
+
+def _short_name(run: StreamRun) -> str:
+    """For the end of a line in a drawing: the settings without their names."""
+    settings = ", ".join(f"{value:g}" for _, value in run.hint_settings)
+    return learner_label(run.learner, run.hint and f"{run.hint} {settings}".rstrip())
 
 
 def _drift(runs: Sequence[StreamRun], results: Results) -> float:

@@ -27,7 +27,9 @@ _POOLED = ("atlas", "atlas-ada")
 _ONLY = {
     **dict.fromkeys(("sketch", "prior_form", "gradient_bound"), _LINEAR),
     **dict.fromkeys(("loss_bound", "hedge"), _POOLED),
-    **dict.fromkeys(("hint", "hint_settings", "period", "solver", "gap_limit"), ("atlas-ada",)),
+    **dict.fromkeys(
+        ("hint", "hint_settings", "period", "solver", "gap_limit", "largest_step"), ("atlas-ada",)
+    ),
 }
 _DEFAULTS: dict[str, Any] = {"role": "cell", "shift": None, "track": (), "seeds": 10**6}
 # Longer lists are cut to their ends and middle.

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priorshift import _colours
 from priorshift.errors import InputError
 from priorshift.experiments.report.output import need
 from priorshift.typing import FloatArray
@@ -21,7 +22,7 @@ LEFT = 60.0  # points, about, that the numbers of the vertical axis take
 FONT_SIZE = 11.5
 SMALL = 10.4
 GREY = "0.35"
-RED = "#D55E00"
+RED = _colours.VERMILLION
 _SETTINGS: dict[str, Any] = {
     "axes.axisbelow": True,
     "axes.grid": True,
@@ -74,15 +75,15 @@ class LineStyle(NamedTuple):
 
 # Colours of Okabe and Ito (no yellow, which is too pale on white) and two of Tol.
 _KNOWN = {
-    "fix": LineStyle("#7F7F7F", (0, (1, 1.2)), "x"),
-    "fth": LineStyle("#E69F00", (0, (5, 2)), "s"),
-    "ftfwh": LineStyle("#CC79A7", (0, (3, 1, 1, 1)), "D"),
-    "rogd": LineStyle("#56B4E9", (0, (5, 1, 1, 1, 1, 1)), "^"),
-    "uogd": LineStyle("#009E73", (0, (8, 2)), "v"),
+    "fix": LineStyle(_colours.GREY, (0, (1, 1.2)), "x"),
+    "fth": LineStyle(_colours.ORANGE, (0, (5, 2)), "s"),
+    "ftfwh": LineStyle(_colours.PURPLE, (0, (3, 1, 1, 1)), "D"),
+    "rogd": LineStyle(_colours.SKY, (0, (5, 1, 1, 1, 1, 1)), "^"),
+    "uogd": LineStyle(_colours.GREEN, (0, (8, 2)), "v"),
     "atlas": LineStyle(RED, "-", "o"),
-    "atlas-ada": LineStyle("#000000", (0, (4, 1.6)), "P"),
-    "tracker": LineStyle("#0072B2", "-", "*"),
-    "auto": LineStyle("#332288", (0, (7, 1.2, 1, 1.2)), "h"),
+    "atlas-ada": LineStyle(_colours.BLACK, (0, (4, 1.6)), "P"),
+    "tracker": LineStyle(_colours.BLUE, "-", "*"),
+    "auto": LineStyle(_colours.INDIGO, (0, (7, 1.2, 1, 1.2)), "h"),
     "oracle": LineStyle("#444444", (0, (1, 2.2)), "+"),
 }
 _MARKERS = "osD^vP*Xhd<>"

@@ -1,0 +1,142 @@
+"""``priorshift fit``: from a model, or its probabilities, and a held-out file to a source."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+
+from priorshift.cli.arguments import one_name
+from priorshift.cli.messages import first_lines, warn
+from priorshift.experiments.progress import Progress
+from priorshift.experiments.report.output import check_writable
+from priorshift.files.fitting import Fitting, fit_file
+from priorshift.learners import LEARNERS
+
+_DESCRIPTION = """\
+Make a source: one file that has the model, what was measured of it on a labelled held-out set, and
+the learner. priorshift adapt and priorshift.load read it.
+"""
+_EPILOG = """\
+The held-out set is CSV, NDJSON, Parquet, or npz (X and y, or P and y). Models are .priorshift
+files, or .skops files of scikit-learn models. Pickles are never read.
+
+examples:
+  priorshift fit --proba-columns 'p_*' --label y --hold hold.csv -o source.priorshift
+      the columns p_cat, p_dog hold what any model says of the classes cat and dog
+  priorshift fit --model model.skops --trust --label y --hold hold.parquet -o source.priorshift
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give the parser of ``priorshift fit`` its description and options.
+
+    Examples
+    --------
+    >>> add_arguments(argparse.ArgumentParser())
+    """
+    parser.description = _DESCRIPTION
+    parser.epilog = _EPILOG
+    parser.set_defaults(command=fit)
+    add_model(parser, required=True)
+    parser.add_argument("-o", "--output", required=True, metavar="SOURCE", help="the new file")
+    parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")
+
+
+def add_model(parser: argparse.ArgumentParser, required: bool) -> None:
+    """Add what a source is made from.
+
+    Examples
+    --------
+    >>> add_model(argparse.ArgumentParser(), required=False)
+    """
+    parser.add_argument("--hold", required=required, metavar="FILE", help="labelled held-out set")
+    parser.add_argument("--label", metavar="COL", help="the column that has the labels")
+    parser.add_argument("--model", metavar="FILE", help=".priorshift or .skops file of the model")
+    parser.add_argument(
+        "--trust",
+        nargs="?",
+        const="",
+        metavar="NAME,...",
+        help="read a skops file, and trust these types of it beside those that skops trusts",
+    )
+    parser.add_argument(
+        "--proba-columns",
+        metavar="NAMES",
+        help="columns with a model's class probabilities, in the place of a model: 'p_*'",
+    )
+    parser.add_argument("--classes", metavar="A,B,...", help="labels in the order of these columns")
+    parser.add_argument("--drop", metavar="COL,...", help="columns that are not for the model")
+    parser.add_argument(
+        "--learner",
+        type=one_name("learner", LEARNERS),
+        default="auto",
+        metavar="NAME",
+        help=f"who follows the class mix: {', '.join(LEARNERS)}",
+    )
+    parser.add_argument("--safety", choices=("on", "off"), default="on", help="see docs/safety.md")
+
+
+def parts(text: str | None) -> tuple[str, ...]:
+    """Split what is given with commas.
+
+    Examples
+    --------
+    >>> parts("a, b"), parts(None)
+    (('a', 'b'), ())
+    """
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def fitting_of(options: argparse.Namespace) -> Fitting:
+    """Return what the options of ``add_model`` say.
+
+    Examples
+    --------
+    >>> parser = argparse.ArgumentParser()
+    >>> add_model(parser, required=True)
+    >>> fitting_of(parser.parse_args(["--hold", "h.csv", "--label", "y"])).settings["learner"]
+    'auto'
+    """
+    return Fitting(
+        hold=options.hold,
+        label=options.label,
+        model=options.model,
+        trust=None if options.trust is None else parts(options.trust),
+        proba_columns=options.proba_columns,
+        classes=parts(options.classes) or None,
+        drop=parts(options.drop),
+        settings={"learner": options.learner, "safety": options.safety},
+    )
+
+
+def fit(options: argparse.Namespace) -> None:
+    r"""Do what the options of ``priorshift fit`` say.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from priorshift.cli import main
+    >>> lines = ["p_no,p_yes,y", "0.9,0.1,no", "0.8,0.2,no", "0.2,0.8,yes", "0.4,0.6,yes"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open(f"{folder}/hold.csv", "w") as file:
+    ...         size = file.write("\n".join(lines))
+    ...     call = f"fit --hold {folder}/hold.csv --label y --proba-columns p_* --learner fth"
+    ...     main([*call.split(), "-o", f"{folder}/source.priorshift", "--quiet"])
+    0
+    """
+    check_writable(options.output, "--output")
+    progress = Progress(quiet=options.quiet, log=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clf = fit_file(fitting_of(options))
+        clf.save(options.output)
+    if options.quiet:
+        return
+    warn(first_lines(caught))
+    source = clf.source_
+    classes = ", ".join(map(str, source.classes[:10].tolist()))
+    progress.say(
+        f"priorshift: {options.output}: {source.n_classes} classes ({classes}"
+        f"{', ...' if source.n_classes > 10 else ''}), {len(source.labels)} held-out rows, learner "
+        f"{clf.learner_.name}"
+    )

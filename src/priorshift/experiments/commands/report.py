@@ -1,0 +1,113 @@
+"""``priorshift report``: should I use this at all? One page on a user's own files."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+
+from priorshift.classifier import LabelShiftClassifier, load
+from priorshift.errors import InputError
+from priorshift.experiments.commands.adapt import Board, add_batches, batching_of, told_at_once
+from priorshift.experiments.commands.fit import add_model, fitting_of, parts
+from priorshift.experiments.progress import Progress
+from priorshift.experiments.report.output import check_writable, need
+from priorshift.experiments.report.stream import report_file
+from priorshift.files.fitting import fit_file
+from priorshift.files.tables import FORMATS, open_table
+
+_DESCRIPTION = """\
+Write one page on a recorded stream: did the class mix move, how much and when; is it a change of
+the mix alone; what would adapting have changed, estimated without labels, and measured where the
+stream has some; which rows would have got another answer; what to do next.
+"""
+_EPILOG = """\
+Nothing is put into service: a held-out set with labels, what the model says, and a log are enough.
+The page is one file that asks for nothing else. Labels of the stream measure, and are not learned
+from.
+
+examples:
+  priorshift report --proba-columns 'p_*' --label y --hold hold.csv --stream log.csv -o report.html
+  priorshift report --source source.priorshift --stream log.parquet --time ts --window 1d -o r.html
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give the parser of ``priorshift report`` its description and options.
+
+    Examples
+    --------
+    >>> add_arguments(argparse.ArgumentParser())
+    """
+    parser.description = _DESCRIPTION
+    parser.epilog = _EPILOG
+    parser.set_defaults(command=report)
+    parser.add_argument("--stream", required=True, metavar="FILE", help="rows in their order, or -")
+    parser.add_argument("-o", "--output", required=True, metavar="PAGE", help="the new page")
+    parser.add_argument("--source", metavar="SOURCE", help="of priorshift fit, in place of --hold")
+    add_model(parser, required=False)
+    add_batches(parser)
+    parser.add_argument("--keep", metavar="COL,...", help="columns that examples of rows show")
+    parser.add_argument("--in-format", choices=FORMATS, help="by default what its name says")
+    parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")
+
+
+def report(options: argparse.Namespace) -> None:
+    """Do what the options of ``priorshift report`` say.
+
+    Examples
+    --------
+    >>> from priorshift.cli import main
+    >>> main("report --source no.priorshift --stream log.csv -o report.html --quiet".split())
+    2
+    """
+    need("jinja2", "matplotlib", "pandas")
+    check_writable(options.output, "--output")
+    if (options.source is None) == (options.hold is None):
+        raise InputError("give --source, or --hold with a model or its probabilities; one of them")
+    batching = batching_of(options)
+    board = Board(Progress(quiet=options.quiet, log=True))
+    with told_at_once(options.quiet):
+        clf = _classifier(options)
+        try:
+            found = report_file(
+                clf.reset(),
+                options.stream,
+                batching,
+                label=_label(options),
+                keep=parts(options.keep),
+                drop=parts(options.drop),
+                kind=options.in_format,
+                code=_commands(options),
+                tell=board.show,
+            )
+        finally:
+            board.progress.stop()
+        found.save(options.output)
+    board.progress.say(f"priorshift: {options.output}")
+    for answer in found.answers:
+        board.progress.say(f"  {answer.question} {answer.short}. {answer.long}")
+
+
+def _classifier(options: argparse.Namespace) -> LabelShiftClassifier:
+    return load(options.source) if options.hold is None else fit_file(fitting_of(options))
+
+
+def _label(options: argparse.Namespace) -> str | None:
+    """The column of labels, where the stream has it too."""
+    if options.label is None or options.stream == "-":
+        return None
+    with open_table(options.stream, options.in_format) as table:
+        return options.label if options.label in table.names else None
+
+
+def _commands(options: argparse.Namespace) -> str:
+    """What to type next, with the files that were named."""
+    source = options.source or "source.priorshift"
+    lines = []
+    if options.source is None:
+        given = [("--hold", options.hold), ("--label", options.label), ("--model", options.model)]
+        given += [("--proba-columns", options.proba_columns), ("--classes", options.classes)]
+        words = [f"{name} {shlex.quote(value)}" for name, value in given if value is not None]
+        lines.append(f"priorshift fit {' '.join(words)} -o {source}")
+    lines.append(f"priorshift adapt --source {shlex.quote(source)} --in NEW.csv --out ADAPTED.csv")
+    return "\n".join(lines)

@@ -1,0 +1,103 @@
+"""What to do next, by what was found."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from priorshift.experiments.report.stream.findings import WORTH, Findings
+
+# Fewer held-out rows of a class than this make every estimate of it rough.
+_FEW = 30
+# A loss of recall that has to be told.
+_LOSS = 0.1
+_MORE_ROWS = "Give a larger labelled held-out set, of the time just before the stream."
+
+
+class Advice(NamedTuple):
+    """What to do next.
+
+    Examples
+    --------
+    >>> Advice("Adapt", "It helps.", "good", ["Do it."]).short
+    'Adapt'
+    """
+
+    short: str
+    long: str
+    tone: str
+    steps: list[str]
+
+
+def advise(found: Findings) -> Advice:
+    """Return what follows from what was found: the first rule that holds.
+
+    Examples
+    --------
+    >>> from priorshift import LabelShiftClassifier
+    >>> from priorshift.files.audit import Audit
+    >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.4, 0.6]] * 20, [0, 0, 1, 1] * 20
+    >>> clf = LabelShiftClassifier.from_probabilities(P, y, learner="fth").adapt(P)
+    >>> advise(Findings(clf, Audit(2))).short
+    'Keep watching'
+    """
+    gain, guard = found.audit.gain, found.guard
+    adapted, alone = found.estimated
+    estimated = adapted - alone if np.isfinite(adapted) else 0.0
+    if guard is not None and guard.alarm:
+        short, tone = "Find the cause first", "bad"
+        long = "Rows look as no mix of the known classes does: adapting to a mix is not the remedy."
+        steps = [
+            f"Look at what the guard saw: {guard.evidence}.",
+            "Check the input for a broken sensor, a new class, another unit or encoding.",
+            "While it lasts, keep the model as it is: with safety on, that is what happens.",
+            "If the classes themselves have changed, new labelled rows are needed.",
+        ]
+    elif gain is not None and gain.high < 0:
+        short, tone = "Do not adapt", "bad"
+        long = "Labels say that adapted answers were right less often than those of the model."
+        steps = ["Look at which classes lose in the table of measured numbers.", _MORE_ROWS]
+    elif found.moved and (estimated > WORTH or (gain is not None and gain.low > 0)):
+        short, tone = "Adapt", "good"
+        long = "The class mix moved, and adapted answers are right more often."
+        steps = [
+            "Send the stream through the adapted model, batch by batch, as below.",
+            "Label a few hundred random rows of the last weeks and give them to this report: what "
+            "is estimated is then measured.",
+        ]
+    elif found.moved:
+        short, tone = "Use today's mix", ""
+        long = "The class mix moved, but few answers change: probabilities and thresholds do."
+        steps = [
+            "Adapt if you use probabilities, thresholds or counts; where only the most probable "
+            "class counts, it changes little.",
+            "Run the report again when more rows have come.",
+        ]
+    else:
+        short, tone = "Keep watching", ""
+        long = "There is nothing to adapt to yet."
+        steps = ["Run the report again when more rows have come, or let priorshift adapt watch."]
+    steps += _losers(found) if short in ("Adapt", "Use today's mix") else []
+    counts = np.bincount(found.clf.source_.labels, minlength=len(found.labels))
+    if counts.min() < _FEW:
+        rare = found.labels[int(np.argmin(counts))]
+        steps.append(f"Class {rare} has {counts.min()} held-out rows: label more of it.")
+    return Advice(short, long, tone, steps)
+
+
+def _losers(found: Findings) -> list[str]:
+    """A class that is found less often: right for accuracy, wrong where missing one costs more."""
+    today = found.clf.performance()
+    if today.unadapted is None:
+        return []
+    adapted, alone = (np.asarray(side.recall.value) for side in (today, today.unadapted))
+    loss = np.nan_to_num(alone - adapted)
+    k = int(np.argmax(loss))
+    if loss[k] < _LOSS:
+        return []
+    return [
+        f"Adapted answers find fewer rows of class {found.labels[k]} today ({adapted[k]:.0%} of "
+        f"them in the place of {alone[k]:.0%}), because it is rarer: that is right for accuracy. "
+        "Where missing one costs more than a false alarm, decide by costs (costs= and decide)."
+    ]

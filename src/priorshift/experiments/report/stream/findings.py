@@ -1,0 +1,200 @@
+"""What was found in a stream, and the answers that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from priorshift.classifier import LabelShiftClassifier
+from priorshift.files.audit import Audit
+from priorshift.typing import FloatArray
+
+# A change is called one at this chance of being none.
+_SURE = 0.01
+# Points of accuracy that are worth the words.
+WORTH = 0.001
+# Seconds since 1970 that are taken for a date.
+_DATES = 1e8
+
+
+class Answer(NamedTuple):
+    """A question that a manager asks, and the answer in two lengths.
+
+    Examples
+    --------
+    >>> Answer("Did it move?", "Yes", "By a lot.", "bad").short
+    'Yes'
+    """
+
+    question: str
+    short: str
+    long: str
+    tone: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What is known after a stream has gone by; every text follows from it.
+
+    Parameters
+    ----------
+    clf : LabelShiftClassifier
+        After the stream.
+    audit : Audit
+        The two answers of every row.
+    kept : sequence of str
+        Names of the columns that examples show.
+    batches : str
+        How the stream was cut, in words.
+
+    Examples
+    --------
+    >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.4, 0.6]] * 20, [0, 0, 1, 1] * 20
+    >>> clf = LabelShiftClassifier.from_probabilities(P, y, learner="fth").adapt(P)
+    >>> audit = Audit(2)
+    >>> audit.see(0, 0, clf.source_.f0_proba, clf.source_.f0_proba)
+    >>> Findings(clf, audit).answers[0].short
+    'Not shown'
+    """
+
+    clf: LabelShiftClassifier
+    audit: Audit
+    kept: Sequence[str] = ()
+    batches: str = "batches of 100 rows"
+    code: str = ""
+    history: Any = field(init=False)
+    shift: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "history", self.clf.history_)
+        object.__setattr__(self, "shift", self.clf.shift_)
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes as text."""
+        return [str(label) for label in self.clf.classes_.tolist()]
+
+    @property
+    def moved(self) -> bool:
+        """Whether the class prior has left the source prior, beyond chance."""
+        return bool(self.shift.p_value <= _SURE)
+
+    @property
+    def guard(self) -> Any:
+        """What the guard has found, or None where there is none."""
+        return None if self.clf.deployment_.guard is None else self.clf.guard_report_
+
+    @property
+    def priors(self) -> FloatArray:
+        """Class priors (R, K) over time."""
+        return np.asarray(self.history[[f"prior_{label}" for label in self.labels]])
+
+    @property
+    def distances(self) -> FloatArray:
+        """How far the class prior was from the source prior, over time."""
+        return np.asarray(0.5 * np.abs(self.priors - self.clf.source_.prior).sum(axis=1))
+
+    @property
+    def estimated(self) -> tuple[float, float]:
+        """Accuracies over the whole stream, adapted and as it is, estimated; NaN where unknown."""
+        weights = self.history["rows"].to_numpy(dtype=float)
+        adapted, alone = (
+            float(weights @ self.history[name].to_numpy() / weights.sum())
+            for name in ("accuracy", "accuracy_unadapted")
+        )
+        return adapted, alone
+
+    @property
+    def answers(self) -> list[Answer]:
+        """The first lines of the page."""
+        return [
+            self._did_it_move(),
+            *self._since_when(),
+            self._is_it_label_shift(),
+            self._other_answers(),
+            self._better_answers(),
+        ]
+
+    def _did_it_move(self) -> Answer:
+        question, p = "Did the class mix move?", self.shift.p_value
+        if not self.moved:
+            words = f"{self.audit.rows:,} rows show no change beyond chance (p = {p:.2g})."
+            return Answer(question, "Not shown", words)
+        most, now = 100 * float(self.distances.max()), 100 * self.shift.distance
+        moves = np.abs(self.priors - self.clf.source_.prior).max(axis=0)
+        k = int(np.argmax(moves / np.sqrt(self.clf.source_.prior + moves)))  # of two, the rarer
+        course, before = self.priors[:, k], self.clf.source_.prior[k]
+        far = course[int(np.argmax(np.abs(course - before)))]
+        words = (
+            f"Class {self.labels[k]} was {before:.1%} of the held-out set and went to {far:.1%}. "
+            f"Of 100 rows, up to {most:.0f} had another class than the held-out set would have; "
+            f"{now:.0f} at the end. Chance alone does this with a probability of at most {p:.2g}."
+        )
+        return Answer(question, "Yes", words, "bad")
+
+    def _since_when(self) -> list[Answer]:
+        if not self.moved:
+            return []
+        distances, since = self.distances, self.shift.since
+        if since is None:
+            words = f"It was furthest away at {self._when(int(np.argmax(distances)))}, and is back."
+            return [Answer("Since when?", "It is over", words)]
+        half = int(np.argmax(distances >= 0.5 * distances.max()))
+        words = f"Half of the change had come by then; first signs of it are from batch {since:,}."
+        return [Answer("Since when?", self._when(half), words)]
+
+    def _when(self, place: int) -> str:
+        time = float(self.history["time"].iloc[place])
+        return time_text(time) if np.isfinite(time) else f"batch {self.history.index[place]:,}"
+
+    def _is_it_label_shift(self) -> Answer:
+        question, guard = "Only the mix, or the classes too?", self.guard
+        if guard is None:
+            words = "No guard watches this stream, so that nobody has looked."
+            return Answer(question, "Not tested", words)
+        if guard.alarm:
+            words = f"Something else changed as well: {guard.evidence} (p = {guard.p_value:.2g})."
+            return Answer(question, "Not only the mix", words, "bad")
+        words = "Nothing speaks against a change of the mix alone, which is what adapting assumes"
+        return Answer(question, "The mix", f"{words} (p = {guard.p_value:.2g}).", "good")
+
+    def _other_answers(self) -> Answer:
+        changed, rows = self.audit.changed, max(self.audit.rows, 1)
+        words = f"{changed / rows:.1%} of {rows:,} rows would have got another answer."
+        return Answer("Would answers change?", f"{changed:,} rows", words)
+
+    def _better_answers(self) -> Answer:
+        question, gain = "Would they be right more often?", self.audit.gain
+        if gain is not None:
+            adapted, alone = self.audit.adapted.accuracy, self.audit.alone.accuracy
+            words = (
+                f"Measured on {self.audit.labelled:,} labelled rows: {adapted:.1%} right in the "
+                f"place of {alone:.1%} (95 % interval of the difference: {100 * gain.low:+.2f} to "
+                f"{100 * gain.high:+.2f} points)."
+            )
+            tone = "good" if gain.low > 0 else "bad" if gain.high < 0 else ""
+            return Answer(question, f"{100 * gain.value:+.2f} points", words, tone)
+        adapted, alone = self.estimated
+        if not np.isfinite(adapted):
+            words = f"The learner {self.clf.learner_.name!r} has no estimate of its past accuracy."
+            return Answer(question, "Not known", words)
+        words = f"Estimated without labels: {adapted:.1%} right in the place of {alone:.1%}."
+        tone = "good" if adapted - alone > WORTH else ""
+        return Answer(question, f"{100 * (adapted - alone):+.2f} points", words, tone)
+
+
+def time_text(seconds: float) -> str:
+    """Write a time: a date where the seconds look like one.
+
+    Examples
+    --------
+    >>> time_text(1767225600.0), time_text(90.0)
+    ('2026-01-01 00:00 UTC', '90 s')
+    """
+    if seconds < _DATES:
+        return f"{seconds:g} s"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,295 @@
+"""``priorshift.report``: one page on a recorded stream, before anything is put into service."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from priorshift._rows import as_rows, n_rows, take_rows
+from priorshift._validation import check_integer, known_classes
+from priorshift.classifier import LabelShiftClassifier, load
+from priorshift.errors import InputError
+from priorshift.experiments.report.drawings.save import svg_text
+from priorshift.experiments.report.drawings.style import SMALL, drawing_style, new_figure, settled
+from priorshift.experiments.report.output import write_whole
+from priorshift.experiments.report.rendering import render
+from priorshift.experiments.report.stream.advice import advise
+from priorshift.experiments.report.stream.findings import Answer, Findings
+from priorshift.experiments.report.stream.sections import sections
+from priorshift.experiments.report.svg import inline_svg
+from priorshift.files.adapting import Batching, Reader, Run
+from priorshift.files.audit import Audit, Part
+from priorshift.files.columns import label_values
+from priorshift.files.tables import PIPE, Table, open_table
+from priorshift.monitoring.history import as_seconds
+from priorshift.monitoring.plots import PriorDisplay
+from priorshift.typing import IntArray
+
+__all__ = ["StreamReport", "report"]
+
+_TITLE = "Has the class mix moved, and would adapting help?"
+# Rows that the model reads at once.
+_AT_ONCE = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class StreamReport:
+    """A report on a stream.
+
+    Attributes
+    ----------
+    findings : Findings
+        What the page says: ``answers``, ``audit``, ``history``, ``shift``, and ``clf``,
+        the classifier after the stream.
+    title, name : str
+        The page's title, and what the stream is called.
+
+    Examples
+    --------
+    >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.4, 0.6]] * 20, [0, 0, 1, 1] * 20
+    >>> clf = LabelShiftClassifier.from_probabilities(P, y, learner="fth")
+    >>> found = report(clf, P * 5, batch_size=50)
+    >>> print(found)
+    Did the class mix move? Not shown. ...
+    >>> found.html.startswith("<!DOCTYPE html>")
+    True
+    """
+
+    findings: Findings
+    title: str = _TITLE
+    name: str = "the stream"
+
+    @property
+    def html(self) -> str:
+        """The page, which needs nothing beside itself."""
+        found = self.findings
+        parts = [
+            replace(part, figure=_figure(found), caption=_caption(found))
+            if part.name == "mix"
+            else part
+            for part in sections(found)
+        ]
+        lead = (
+            f"{found.audit.rows:,} rows of {self.name}, in {found.batches}, against "
+            f"{len(found.clf.source_.labels):,} labelled held-out rows."
+        )
+        words: dict[str, Any] = {"title": self.title, "lead": lead}
+        return render("stream.html.j2", answers=self.answers, parts=parts, **words) + "\n"
+
+    @property
+    def answers(self) -> list[Answer]:
+        """What a manager asks, with the answers."""
+        advice = advise(self.findings)
+        last = Answer("What to do next", advice.short, advice.long, advice.tone)
+        return [*self.findings.answers, last]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file; an old one stays until the new one is whole."""
+        write_whole(path, self.html)
+
+    def __str__(self) -> str:
+        lines = (f"{a.question} {a.short}. {a.long}" for a in self.answers)
+        return "\n".join(lines)
+
+
+def report(
+    classifier: LabelShiftClassifier | str | os.PathLike[str],
+    X: Any,
+    y: Any = None,
+    *,
+    batch_size: int = 100,
+    timestamps: Any = None,
+    title: str = _TITLE,
+    path: str | os.PathLike[str] | None = None,
+) -> StreamReport:
+    """Say whether the class mix of a recorded stream moved, and what adapting would have changed.
+
+    The classifier is not changed: a copy of it starts a stream of its own.
+
+    Parameters
+    ----------
+    classifier : LabelShiftClassifier or path
+        Fitted on the held-out set; or the file that one was saved to.
+    X : rows, or path
+        The stream, oldest rows first: whatever the model reads; or a CSV, NDJSON or Parquet file.
+    y : array-like of shape (n,), dict or str, optional
+        Labels, where some are known: they measure, and are not learned from. Of a file, the name
+        of the column.
+    batch_size : int
+        Rows of a batch.
+    timestamps : array-like of shape (n,) or str, optional
+        When each row came: seconds or datetimes. Of a file, the name of the column.
+    title : str
+        The page's.
+    path : path, optional
+        Write the page there.
+
+    Examples
+    --------
+    >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.4, 0.6]] * 20, [0, 0, 1, 1] * 20
+    >>> clf = LabelShiftClassifier.from_probabilities(P, y, learner="fth")
+    >>> found = report(clf, [[0.8, 0.2]] * 300 + [[0.2, 0.8]] * 300, batch_size=60)
+    >>> found.findings.moved, clf.n_rounds_
+    (True, 0)
+    """
+    clf = load(classifier) if isinstance(classifier, str | os.PathLike) else copy(classifier)
+    clf.reset()
+    if isinstance(X, str | os.PathLike):
+        batching = Batching(check_integer(batch_size, "batch_size", least=1), time=timestamps)
+        found = report_file(clf, os.fspath(X), batching, label=y, title=title)
+    else:
+        found = _report_rows(clf, X, y, batch_size, timestamps, title)
+    if path is not None:
+        found.save(path)
+    return found
+
+
+def report_file(
+    clf: LabelShiftClassifier,
+    path: str,
+    batching: Batching,
+    *,
+    label: str | None = None,
+    keep: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    kind: str | None = None,
+    title: str = _TITLE,
+    code: str = "",
+    tell: Callable[[int, float | None], None] | None = None,
+) -> StreamReport:
+    """Report on a table; ``clf`` learns from it. See ``report`` and ``priorshift report``."""
+    audit = Audit(len(clf.classes_))
+    apart = tuple(name for name in (*drop, label) if name is not None)
+    run = Run(path, "-", batching, keep=tuple(keep), drop=apart, input_format=kind)
+    with open_table(path, kind) as table:
+        place = None if label is None else table.place(label, "--label")
+        reader = Reader(clf, run, table)
+        for steps in reader.steps():
+            for step in steps:
+                known = _labels(clf, table, step.rows, place, step.first)
+                kept = reader.kept(step.rows) if keep else None
+                audit.see(step.number, step.first, step.batch.f0_proba, step.proba, known, kept)
+            if tell is not None:
+                tell(audit.rows, table.share())
+    if not audit.rows:
+        raise InputError(f"{path}: has no rows")
+    return StreamReport(Findings(clf, audit, keep, _batches(batching), code), title, _name(path))
+
+
+def _labels(
+    clf: LabelShiftClassifier, table: Table, rows: Any, place: int | None, first: int
+) -> IntArray | None:
+    if place is None:
+        return None
+    where = f"{table.path}, after row {first}: column {table.names[place]!r}"
+    return known_classes(label_values(rows, place, clf.classes_), len(rows), clf.classes_, where)
+
+
+def _report_rows(
+    clf: LabelShiftClassifier, X: Any, y: Any, batch_size: int, timestamps: Any, title: str
+) -> StreamReport:
+    X, size = as_rows(X), check_integer(batch_size, "batch_size", least=1)
+    rows, audit = n_rows(X), Audit(len(clf.classes_))
+    known = None if y is None else known_classes(y, rows, clf.classes_)
+    if timestamps is not None and len(timestamps) != rows:
+        raise InputError(
+            f"timestamps has {len(timestamps)} entries for {rows} rows: give one a row"
+        )
+    times = None if timestamps is None else np.asarray(timestamps)
+    for number, first, batch in _batches_of(clf, X, rows, size):
+        last = first + len(batch.proba) - 1
+        time = as_seconds(None if times is None else times[last])
+        proba = clf._learn(batch, None, True, time)
+        some = None if known is None else known[first : last + 1]
+        audit.see(number, first, batch.f0_proba, proba, some)
+    return StreamReport(Findings(clf, audit, (), f"batches of {size:,} rows"), title)
+
+
+def _batches_of(
+    clf: LabelShiftClassifier, X: Any, rows: int, size: int
+) -> Iterator[tuple[int, int, Any]]:
+    """Number, first row and content of every batch; the model looks at many of them at once."""
+    many = size * max(1, _AT_ONCE // size)
+    for begin in range(0, rows, many):
+        end = min(begin + many, rows)
+        read = clf._read(take_rows(X, np.arange(begin, end)))
+        for first in range(begin, end, size):
+            part = slice(first - begin, min(first + size, end) - begin)
+            yield first // size, first, read.rows(part)
+
+
+def _name(path: str) -> str:
+    return "standard input" if path == PIPE else os.path.basename(path)
+
+
+def _batches(batching: Batching) -> str:
+    if batching.window is None:
+        return f"batches of {batching.rows:,} rows"
+    return f"windows of {batching.window:,.0f} seconds"
+
+
+def _figure(found: Findings) -> str:
+    """The class mix, the accuracy and the guard over time, as part of a page."""
+    with drawing_style():
+        figure = new_figure(6.4)
+        axes = figure.subplots(3, 1, sharex=True, height_ratios=(3, 2, 1))
+        display = PriorDisplay.from_history(found.history, axes=axes)
+        _add_measured(display, found)
+        for panel in axes:
+            panel.tick_params(labelsize=SMALL)
+        _few_ticks(axes[-1])
+        drawn = svg_text(settled(figure))
+    return inline_svg(drawn, "mix--figure", _caption(found))
+
+
+def _few_ticks(axes: Any) -> None:
+    """Numbers, or dates without what they share, that do not run into each other."""
+    if not str(axes.get_xlabel()).startswith("time ("):
+        axes.locator_params(axis="x", nbins=5)
+        return
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    places = AutoDateLocator(maxticks=6)
+    axes.xaxis.set_major_locator(places)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(places))
+
+
+def _add_measured(display: PriorDisplay, found: Findings) -> None:
+    """Dots for what labels say, in the colours of the lines that they belong to."""
+    parts = [part for part in found.audit.parts if part.labelled]
+    if not parts:
+        return
+    places = _places(display, found, parts)
+    mix, accuracy = display.axes_[0], display.axes_[1]
+    dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 2.5, "alpha": 0.6}
+    lines = {line.get_label(): line for line in mix.get_lines()}
+    for k, label in enumerate(found.labels):
+        if label in lines:
+            shares = [part.counts[k] / part.labelled for part in parts]
+            mix.plot(places, shares, color=lines[label].get_color(), **dots)
+    for line in list(accuracy.get_lines()):
+        side = 1 if line.get_label() == "adapted" else 0
+        rights = [part.right[side] / part.labelled for part in parts]
+        accuracy.plot(places, rights, color=line.get_color(), **dots)
+
+
+def _places(display: PriorDisplay, found: Findings, parts: Sequence[Part]) -> Any:
+    """Where parts of the audit are on the axis of the history."""
+    rounds = found.history.index.to_numpy()
+    wanted = np.searchsorted(rounds, [part.batch + 1 for part in parts])
+    drawn = display.axes_[0].get_lines()[0].get_xdata(orig=True)
+    return np.asarray(drawn)[np.minimum(wanted, len(rounds) - 1)]
+
+
+def _caption(found: Findings) -> str:
+    dots = " Dots: what the labels say." if found.audit.labelled else ""
+    return (
+        "Top: the estimated share of the classes that moved most, with 90 % intervals. Middle: the "
+        "estimated share of right answers, adapted and as it is. Bottom: how far the guard trusts "
+        f"the model as it is.{dots}"
+    )

@@ -1,0 +1,268 @@
+"""From the cells of rows to what a classifier reads, and to labels and times."""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from priorshift._extras import need
+from priorshift.classifier import LabelShiftClassifier
+from priorshift.errors import InputError
+from priorshift.files.tables import Row, Table
+from priorshift.monitoring.history import as_seconds
+from priorshift.typing import AnyArray, FloatArray
+
+__all__ = ["Columns", "label_values", "number_table", "seconds", "typed_labels"]
+
+_MISSING = ("", "na", "nan", "null", "none", "n/a")
+
+
+def is_missing(cell: Any) -> bool:
+    """Tell whether a cell has no value.
+
+    Examples
+    --------
+    >>> [is_missing(cell) for cell in ("", " NA", None, "0", 0.0)]
+    [True, True, True, False, False]
+    """
+    if isinstance(cell, str):
+        return cell.strip().lower() in _MISSING
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))
+
+
+def number_table(
+    rows: Sequence[Row], places: Sequence[int], table: Table, first: int
+) -> FloatArray:
+    """Return some columns as numbers (n, d), NaN where a cell is missing.
+
+    ``first`` is the number of the first of the rows in the table, for messages.
+
+    Examples
+    --------
+    >>> table = Table("pets.csv", ["name", "weight"], iter([]), lambda: None)
+    >>> number_table([["Tom", "4.5"], ["Rex", ""]], [1], table, 0).tolist()
+    [[4.5], [nan]]
+    >>> number_table([["Tom", "heavy"]], [1], table, 7)
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: pets.csv row 8, column 'weight': holds 'heavy', not a number
+    """
+    chosen = itemgetter(*places) if len(places) > 1 else lambda row: (row[places[0]],)
+    try:
+        return np.array([list(map(float, chosen(row))) for row in rows], dtype=np.float64)
+    except (ValueError, TypeError):
+        numbers = [
+            [_number(row[place], table, first + i, place) for place in places]
+            for i, row in enumerate(rows)
+        ]
+        return np.array(numbers, dtype=np.float64)
+
+
+def _number(cell: Any, table: Table, row: int, place: int) -> float:
+    if is_missing(cell):
+        return math.nan
+    try:
+        return float(cell)
+    except (ValueError, TypeError):
+        raise InputError(
+            f"{_where(table, row, place)}: holds {str(cell)[:40]!r}, not a number"
+        ) from None
+
+
+def _where(table: Table, row: int, place: int) -> str:
+    """A cell as people count: the first row after the names is row 1."""
+    return f"{table.path} row {row + 1}, column {table.names[place]!r}"
+
+
+def label_values(rows: Sequence[Row], place: int, classes: AnyArray) -> list[Any]:
+    """Return the labels of rows as the classifier knows them, None where there is none.
+
+    A label is known by how it is written: ``"1"`` in a CSV file is the class 1.
+
+    Examples
+    --------
+    >>> label_values([["1"], [""], ["0"]], 0, np.array([0, 1]))
+    [1, None, 0]
+    """
+    known = {str(label): label for label in classes.tolist()}
+    return [
+        None if is_missing(row[place]) else known.get(_written(row[place]), row[place])
+        for row in rows
+    ]
+
+
+def _written(cell: Any) -> str:
+    """How a label is written: a whole number has no decimals, whatever wrote it."""
+    text = str(cell).strip()
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return text
+
+
+def typed_labels(cells: Sequence[Any]) -> AnyArray:
+    """Return labels as whole numbers where all are written so, else as text.
+
+    Examples
+    --------
+    >>> typed_labels(["1", "0"]).tolist(), typed_labels(["1", "b"]).tolist()
+    ([1, 0], ['1', 'b'])
+    """
+    texts = [_written(cell) for cell in cells]
+    try:
+        return np.array([int(text) for text in texts], dtype=np.int64)
+    except (ValueError, OverflowError):
+        return np.array(texts)
+
+
+def seconds(cell: Any, where: str) -> float:
+    """Return a time as seconds since 1970: a number, or ISO 8601 (without a zone, UTC).
+
+    Examples
+    --------
+    >>> seconds("1970-01-01T01:00:00Z", "ts"), seconds("1970-01-02", "ts"), seconds("12.5", "ts")
+    (3600.0, 86400.0, 12.5)
+    """
+    found = cell
+    if isinstance(cell, str):
+        try:
+            found = float(cell)
+        except ValueError:
+            try:
+                found = datetime.datetime.fromisoformat(cell.strip())
+            except ValueError:
+                found = None
+    if isinstance(found, datetime.date) and not isinstance(found, datetime.datetime):
+        found = datetime.datetime(found.year, found.month, found.day)
+    if isinstance(found, datetime.datetime):
+        found = as_seconds(found)
+    if not isinstance(found, int | float) or not math.isfinite(found):
+        raise InputError(
+            f"{where}: holds {str(cell)[:40]!r}, not a time; give ISO 8601, as 2026-01-31T12:00, "
+            "or seconds since 1970"
+        )
+    return float(found)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table a classifier reads, and as what.
+
+    Parameters
+    ----------
+    table : Table
+    places : list of int
+        The columns, in the classifier's order.
+    kind : str
+        "array", "rows" (a list of texts, dicts or scores), "pandas" or "polars".
+    sample : frame or list or None
+        Rows of the held-out set, whose types those of the table get.
+
+    Examples
+    --------
+    >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.4, 0.6]], ["no", "no", "yes", "yes"]
+    >>> clf = LabelShiftClassifier.from_probabilities(P, y, learner="fth")
+    >>> table = Table("some.csv", ["id", "p_no", "p_yes"], iter([]), lambda: None)
+    >>> Columns.of(clf, table, apart=["id"]).X([["7", "0.5", "0.5"]], first=0).tolist()
+    [[0.5, 0.5]]
+    """
+
+    table: Table
+    places: list[int]
+    kind: str
+    sample: Any = None
+
+    @classmethod
+    def of(cls, clf: LabelShiftClassifier, table: Table, apart: Sequence[str] = ()) -> Columns:
+        """Find the columns of a classifier: by their names, or all but those ``apart``."""
+        kind, sample = str(clf.__dict__.get("_kind_in", "array")), clf.source_.sample
+        names = getattr(clf, "feature_names_in_", None)
+        if names is not None:
+            return cls(table, [table.place(str(n), "of the source") for n in names], kind, sample)
+        places = [i for i, name in enumerate(table.names) if name not in apart]
+        width = getattr(clf, "n_features_in_", None)
+        if width is None and not _is_dicts(sample):
+            width = 1
+        if width is not None and len(places) != width:
+            raise InputError(
+                f"{table.path}: has {len(places)} columns to read ({_shown(table, places)}), the "
+                f"source was made from {width} without names; leave the others out with --drop"
+            )
+        return cls(table, places, "rows" if width == 1 and kind == "rows" else kind, sample)
+
+    def X(self, rows: Sequence[Row], first: int) -> Any:
+        """Return the rows as the classifier takes them."""
+        if self.kind == "rows":
+            return self._list(rows, first)
+        if self.kind == "array":
+            return number_table(rows, self.places, self.table, first)
+        return self._frame(rows, first)
+
+    def _list(self, rows: Sequence[Row], first: int) -> Any:
+        names = [self.table.names[place] for place in self.places]
+        if _is_dicts(self.sample):
+            return [dict(zip(names, (row[p] for p in self.places), strict=True)) for row in rows]
+        if isinstance(self.sample, np.ndarray) and self.sample.dtype.kind in "fiu":
+            return number_table(rows, self.places, self.table, first)[:, 0]
+        return [str(row[self.places[0]]) for row in rows]
+
+    def _frame(self, rows: Sequence[Row], first: int) -> Any:
+        need(self.kind)
+        library = importlib.import_module(self.kind)
+        if self.kind != "pandas" or self.sample is None:
+            return library.DataFrame(
+                {
+                    self.table.names[place]: guessed([row[place] for row in rows])
+                    for place in self.places
+                }
+            )
+        names = list(self.sample.columns)
+        plain = [library.api.types.is_numeric_dtype(kind) for kind in self.sample.dtypes]
+        if all(plain):
+            numbers = number_table(rows, self.places, self.table, first)
+            frame = library.DataFrame(numbers, columns=names)
+        else:
+            frame = library.DataFrame(
+                {
+                    name: number_table(rows, [place], self.table, first)[:, 0]
+                    if is_number
+                    else [None if is_missing(row[place]) else row[place] for row in rows]
+                    for name, place, is_number in zip(names, self.places, plain, strict=True)
+                }
+            )
+        try:
+            return frame.astype(self.sample.dtypes.to_dict())
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                f"{self.table.path} rows {first + 1} to {first + len(rows)}: do not have the types "
+                f"of the held-out set ({str(error).splitlines()[0]})"
+            ) from error
+
+
+def guessed(cells: Sequence[Any]) -> Any:
+    """Return a column as numbers where every cell is one or is missing, else as it is.
+
+    Examples
+    --------
+    >>> guessed(["1", "", "2.5"]).tolist(), guessed(["1", "b"])
+    ([1.0, nan, 2.5], ['1', 'b'])
+    """
+    try:
+        return np.array([math.nan if is_missing(cell) else float(cell) for cell in cells])
+    except (ValueError, TypeError):
+        return [None if is_missing(cell) else str(cell) for cell in cells]
+
+
+def _is_dicts(sample: Any) -> bool:
+    return isinstance(sample, list) and bool(sample) and isinstance(sample[0], dict)
+
+
+def _shown(table: Table, places: Sequence[int]) -> str:
+    names = [table.names[place] for place in places]
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")

@@ -1,0 +1,265 @@
+"""Rows of CSV, NDJSON and Parquet files, one after the other, whatever the size of the file."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, TextIO
+
+from priorshift._extras import need
+from priorshift.errors import FileFormatError, InputError
+
+__all__ = ["FORMATS", "PIPE", "Table", "csv_delimiter", "format_of", "open_table", "open_text"]
+
+FORMATS = ("csv", "ndjson", "parquet")
+PIPE = "-"
+_ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".json": "ndjson",
+    ".parquet": "parquet",
+}
+# Rows of a Parquet file that are in memory at a time.
+_SLICE = 1 << 16
+
+Row = Sequence[Any]
+"""The cells of a row: text in CSV, values in NDJSON and Parquet; None where one is missing."""
+
+
+class Table(NamedTuple):
+    """A table that is being read.
+
+    Attributes
+    ----------
+    path : str
+        What to call it in a message.
+    names : list of str
+        Names of the columns.
+    rows : iterator
+        The rows that have not been read yet.
+    share : callable
+        How much of the file has been read, 0 to 1; None where nobody knows.
+
+    Examples
+    --------
+    >>> Table("a pipe", ["x"], iter([["1"]]), lambda: None).names
+    ['x']
+    """
+
+    path: str
+    names: list[str]
+    rows: Iterator[Row]
+    share: Callable[[], float | None]
+
+    def place(self, name: str, option: str) -> int:
+        """Return the number of a column, or say which option named one that is not there."""
+        if name not in self.names:
+            shown = ", ".join(self.names[:10]) + (", ..." if len(self.names) > 10 else "")
+            raise InputError(f"{self.path}: has no column {name!r} ({option}); it has {shown}")
+        return self.names.index(name)
+
+
+def format_of(path: str, given: str | None = None) -> str:
+    """Return the format of a table, by its name's ending where none is given; a pipe has NDJSON.
+
+    Examples
+    --------
+    >>> format_of("data.csv.gz"), format_of("-"), format_of("-", "csv")
+    ('csv', 'ndjson', 'csv')
+    """
+    if given is not None:
+        return given
+    if path == PIPE:
+        return "ndjson"
+    ending = Path(path.removesuffix(".gz")).suffix.lower()
+    if ending not in _ENDINGS:
+        known = ", ".join(_ENDINGS)
+        raise InputError(f"{path}: what kind of table is it? Its name should end in one of {known}")
+    return _ENDINGS[ending]
+
+
+@contextmanager
+def open_table(path: str | os.PathLike[str], kind: str | None = None) -> Iterator[Table]:
+    r"""Open a table for reading; its rows come when they are asked for.
+
+    Parameters
+    ----------
+    path : path
+        ``.csv`` or ``.tsv`` (separated by commas, semicolons or tabs; the first line has the
+        names), ``.ndjson`` or ``.jsonl`` (an object a line), each also with ``.gz``; or
+        ``.parquet``; "-" is standard input.
+    kind : {"csv", "ndjson", "parquet"}, optional
+        By default what the ending says.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "pets.csv"
+    ...     size = path.write_text("weight,kind\n4.5,cat\n20,dog\n")
+    ...     with open_table(path) as table:
+    ...         table.names, list(table.rows)
+    (['weight', 'kind'], [['4.5', 'cat'], ['20', 'dog']])
+    """
+    name = os.path.expanduser(os.fspath(path))
+    kind = format_of(name, kind)
+    if name != PIPE and not os.path.isfile(name):
+        raise FileFormatError(f"{name}: there is no such file; check the path")
+    shown = "standard input" if name == PIPE else name
+    with _refusing(shown):
+        if kind == "parquet":
+            yield _parquet(name)
+            return
+        with _opened(name) as raw:
+            read = _csv if kind == "csv" else _ndjson
+            text = open_text(name, raw)
+            names, rows = read(shown, text)
+            if len(set(names)) < len(names):
+                twice = next(one for one in names if names.count(one) > 1)
+                raise FileFormatError(f"{shown}: has two columns {twice!r}; rename one")
+            yield Table(shown, names, rows, _share(name, raw))
+            text.detach()  # let go, it would close what it reads: standard input is not ours
+
+
+@contextmanager
+def _refusing(shown: str) -> Iterator[None]:
+    """Whatever layer a broken file fails in, it means the same to the user."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError, csv.Error) as error:
+        raise FileFormatError(f"{shown}: cannot be read as a table ({error})") from error
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
+    if name == PIPE:
+        yield sys.stdin.buffer
+        return
+    with open(name, "rb") as raw:
+        yield raw
+
+
+def open_text(name: str, raw: BinaryIO) -> io.TextIOWrapper:
+    """Return the text of an open file, unpacked where its name ends in ``.gz``.
+
+    Examples
+    --------
+    >>> open_text("some.csv", io.BytesIO("ä".encode("utf-8-sig"))).read()
+    'ä'
+    """
+    data: Any = gzip.GzipFile(fileobj=raw) if name.endswith(".gz") else raw
+    return io.TextIOWrapper(data, encoding="utf-8-sig", newline="")
+
+
+def _share(name: str, raw: BinaryIO) -> Callable[[], float | None]:
+    if name == PIPE:
+        return lambda: None
+    size = max(os.path.getsize(name), 1)
+    return lambda: raw.tell() / size
+
+
+def csv_delimiter(line: str) -> str:
+    """Return what separates the cells of a CSV file, by its first line.
+
+    Examples
+    --------
+    >>> csv_delimiter("a;b;c")
+    ';'
+    """
+    return max(",;\t", key=line.count)
+
+
+def _csv(shown: str, text: TextIO) -> tuple[list[str], Iterator[Row]]:
+    first = text.readline()
+    if not first.strip():
+        raise FileFormatError(f"{shown}: is empty; its first line should name the columns")
+    delimiter = csv_delimiter(first)
+    # The first line may go on: a name can hold a line break between quotes.
+    lines = csv.reader(_after(first, text), delimiter=delimiter, skipinitialspace=True)
+    names = [name.strip() for name in next(lines)]
+    return names, _csv_rows(shown, lines, len(names))
+
+
+def _after(first: str, text: TextIO) -> Iterator[str]:
+    yield first
+    yield from text
+
+
+def _csv_rows(shown: str, lines: Any, width: int) -> Iterator[Row]:
+    with _refusing(shown):
+        for cells in lines:
+            if len(cells) == width:
+                yield cells
+            elif cells:
+                raise FileFormatError(
+                    f"{shown} line {lines.line_num}: has {len(cells)} cells, the first line names "
+                    f"{width} columns"
+                )
+
+
+def _ndjson(shown: str, text: TextIO) -> tuple[list[str], Iterator[Row]]:
+    objects = _objects(shown, text)
+    first = next(objects, None)
+    if first is None:
+        raise FileFormatError(f"{shown}: is empty; it should hold a JSON object a line")
+    names = list(first)
+    return names, _values(names, first, objects)
+
+
+def _values(
+    names: list[str], first: dict[str, Any], objects: Iterator[dict[str, Any]]
+) -> Iterator[Row]:
+    yield [first[name] for name in names]
+    for one in objects:
+        yield [one.get(name) for name in names]
+
+
+def _objects(shown: str, text: TextIO) -> Iterator[dict[str, Any]]:
+    with _refusing(shown):
+        for number, line in enumerate(text, start=1):
+            if not line.strip():
+                continue
+            try:
+                found = json.loads(line)
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise FileFormatError(f"{shown} line {number}: is not JSON ({error})") from error
+            if not isinstance(found, dict):
+                raise FileFormatError(
+                    f"{shown} line {number}: is no JSON object; give one a line, with a value for "
+                    "each column"
+                )
+            yield found
+
+
+def _parquet(name: str) -> Table:
+    if name == PIPE:
+        raise InputError("Parquet cannot be read from a pipe: give a file, or pipe NDJSON")
+    need("polars")
+    import polars
+
+    try:
+        frame: Any = polars.scan_parquet(name)
+        names = frame.collect_schema().names()
+        size = int(frame.select(polars.len()).collect().item())
+    except Exception as error:  # whatever its layers raise, the file cannot be read
+        reason = (str(error).splitlines() or [""])[0]
+        raise FileFormatError(f"{name}: cannot be read as Parquet ({reason})") from error
+    read = [0]
+
+    def rows() -> Iterator[Row]:
+        for first in range(0, size, _SLICE):
+            part = frame.slice(first, _SLICE).collect()
+            read[0] = first + len(part)
+            yield from part.iter_rows()
+
+    return Table(name, list(names), rows(), lambda: read[0] / max(size, 1))

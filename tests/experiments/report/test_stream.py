@@ -1,0 +1,196 @@
+"""The report on a stream: what it says is what is there, and the page is sound."""
+
+from __future__ import annotations
+
+import re
+from copy import copy
+
+import numpy as np
+import pytest
+
+import browser
+from priorshift import LabelShiftClassifier, report
+from priorshift.errors import InputError
+from stream_files import CLASSES, draw, write_csv
+
+SOURCE, LATER = [0.4, 0.3, 0.3], [0.05, 0.15, 0.8]
+
+
+@pytest.fixture(scope="module")
+def clf():
+    P, y = draw(np.random.default_rng(0), 900, SOURCE)
+    return LabelShiftClassifier.from_probabilities(P, np.array(CLASSES)[y], learner="auto")
+
+
+def stream(*priors, rows=1500, seed=1):
+    rng = np.random.default_rng(seed)
+    parts = [draw(rng, rows, prior) for prior in priors]
+    P, y = (np.concatenate(both) for both in zip(*parts, strict=True))
+    return P, np.array(CLASSES)[y]
+
+
+@pytest.fixture(scope="module")
+def moved(clf):
+    P, y = stream(SOURCE, LATER)
+    times = 1767225600.0 + 60.0 * np.arange(len(y))
+    return report(clf, P, y, timestamps=times)
+
+
+@pytest.fixture(scope="module")
+def still(clf):
+    return report(clf, stream(SOURCE)[0])
+
+
+@pytest.fixture(scope="module")
+def strange(clf):
+    """A new class: rows that say the same of two classes, which the held-out set never did."""
+    P, _ = stream(SOURCE)
+    P[500:] = [0.495, 0.495, 0.01]
+    return report(clf, P)
+
+
+def answers(found):
+    return {answer.question.split("?")[0]: answer for answer in found.answers}
+
+
+def test_a_stream_that_moved(clf, moved):
+    assert clf.n_rounds_ == 0  # the classifier itself is left alone
+    found = answers(moved)
+    assert found["Did the class mix move"].short == "Yes"
+    assert re.search(r"Class (cat|ape) was \d", found["Did the class mix move"].long)
+    assert found["Since when"].short.startswith("2026-01-0")
+    (minute,) = re.findall(r"2026-01-0(\d) (\d+):(\d+)", found["Since when"].short)
+    day, hour, minutes = map(int, minute)
+    row = 1440 * (day - 1) + 60 * hour + minutes
+    assert 1500 < row <= 2000  # the other mix begins with row 1500, in batch 16
+    assert found["Only the mix, or the classes too"].short == "The mix"
+    assert found["What to do next"].short == "Adapt"
+
+
+def test_what_is_measured_is_right(clf, moved):
+    """By hand: the same batches through a copy of the classifier, and the labels."""
+    P, y = stream(SOURCE, LATER)
+    again = copy(clf).reset()
+    proba = np.concatenate([again.adapt_predict_proba(P[i : i + 100]) for i in range(0, 3000, 100)])
+    adapted = again.classes_[proba.argmax(axis=1)]
+    alone = np.array(CLASSES)[P.argmax(axis=1)]
+    audit = moved.findings.audit
+    assert audit.adapted.accuracy == pytest.approx(np.mean(adapted == y))
+    assert audit.alone.accuracy == pytest.approx(np.mean(alone == y))
+    assert audit.changed == int((adapted != alone).sum())
+    gain = answers(moved)["Would they be right more often"]
+    assert gain.short == f"{100 * (np.mean(adapted == y) - np.mean(alone == y)):+.2f} points"
+
+
+def test_the_estimate_is_near_what_labels_say(moved):
+    adapted, alone = moved.findings.estimated
+    audit = moved.findings.audit
+    assert adapted == pytest.approx(audit.adapted.accuracy, abs=0.03)
+    assert alone == pytest.approx(audit.alone.accuracy, abs=0.03)
+
+
+def test_a_stream_that_did_not_move(still):
+    found = answers(still)
+    assert found["Did the class mix move"].short == "Not shown"
+    assert "Since when" not in found
+    assert found["What to do next"].short == "Keep watching"
+    assert "Estimated without labels" in found["Would they be right more often"].long
+
+
+def test_a_stream_of_something_else(strange):
+    found = answers(strange)
+    assert found["Only the mix, or the classes too"].short == "Not only the mix"
+    assert found["What to do next"].short == "Find the cause first"
+
+
+def test_labels_that_say_adapting_does_harm(clf):
+    """The rows move to cat as far as the model can see; the labels say that they do not."""
+    P, _ = stream(LATER, seed=3)
+    wrong = np.array(CLASSES)[P.argmax(axis=1)]
+    found = report(clf, P, wrong)
+    assert answers(found)["What to do next"].short == "Do not adapt"
+
+
+def test_a_class_that_is_found_less_often_is_named(clf):
+    steps = report(clf, stream([0.02, 0.03, 0.95])[0]).html
+    assert "Adapted answers find fewer rows of class" in steps
+
+
+def test_what_a_file_holds_is_text_on_the_page(tmp_path):
+    P, y = stream(SOURCE, LATER)
+    nasty = [f"<script>alert({i})</script>" for i in range(len(y))]
+    names = ["id", *(f"p_{c}" for c in CLASSES), "y"]
+    path = write_csv(tmp_path / "log.csv", names, [nasty, *P.T.tolist(), y.tolist()])
+    hold, y0 = draw(np.random.default_rng(0), 900, SOURCE)
+    hold_names = [*(f"p_{c}" for c in CLASSES), "y"]
+    columns = [*hold.T.tolist(), np.array(CLASSES)[y0].tolist()]
+    held = write_csv(tmp_path / "hold.csv", hold_names, columns)
+    from priorshift.cli import main
+
+    page = tmp_path / "report.html"
+    words = ["report", "--hold", held, "--stream", path, "--label", "y", "--keep", "id"]
+    more = ["--proba-columns", "p_*", "-o", page, "--learner", "em", "--safety", "off", "--quiet"]
+    assert main([str(word) for word in (*words, *more)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "<script>" not in text
+    assert "&lt;script&gt;alert(" in text
+    assert "priorshift fit --hold" in text
+    assert re.search(r"<b>\+\d\.\d\d points</b>", text)
+
+
+def test_a_file_is_reported_on_as_arrays_are(clf, tmp_path, moved):
+    P, y = stream(SOURCE, LATER)
+    times = [f"{1767225600 + 60 * i}" for i in range(len(y))]
+    names = ["ts", *(f"p_{c}" for c in CLASSES), "y"]
+    path = write_csv(tmp_path / "log.csv", names, [times, *P.T.tolist(), y.tolist()])
+    found = report(clf, path, "y", timestamps="ts", path=tmp_path / "page.html")
+    assert [a[:3] for a in found.answers] == [a[:3] for a in moved.answers]
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == found.html
+
+
+def test_what_will_not_do(clf, tmp_path):
+    with pytest.raises(InputError, match="2 entries for 5 rows"):
+        report(clf, np.full((5, 3), 1 / 3), timestamps=[1, 2])
+    with pytest.raises(InputError, match="batch_size"):
+        report(clf, np.full((5, 3), 1 / 3), batch_size=0)
+    with pytest.raises(InputError, match="which the model does not know"):
+        report(clf, np.full((2, 3), 1 / 3), ["ape", "dog"])
+    (tmp_path / "log.csv").write_text("p_ape,p_bee,p_cat\n")
+    with pytest.raises(InputError, match="has no rows"):
+        report(clf, tmp_path / "log.csv")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_pages_in_a_browser(moved, still, strange, tmp_path, dark):
+    if browser.missing() is not None:
+        pytest.skip(browser.missing())
+    with browser.open_browser(dark=dark) as driver:
+        for name, found in (("moved", moved), ("still", still), ("strange", strange)):
+            path = tmp_path / f"{name}.html"
+            found.save(path)
+            if name == "moved" or not dark:
+                widths = (1280, 820, 390) if name == "moved" else (390,)
+                assert browser.check_page(path, widths, driver) == []
+        colours = driver.execute_script(
+            "return [getComputedStyle(document.body).backgroundColor,"
+            " getComputedStyle(document.body).color]"
+        )
+    light = [sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in colours]
+    assert (light[0] < light[1]) is dark
+
+
+def test_refusals_of_the_command(tmp_path, capsys):
+    from priorshift.cli import main
+
+    (tmp_path / "log.csv").write_text("a\n1\n")
+    log, page = str(tmp_path / "log.csv"), str(tmp_path / "r.html")
+    for words, says in (
+        (["--stream", log], "--output"),
+        (["--stream", log, "-o", page], "give --source, or --hold"),
+        (["--stream", log, "-o", page, "--source", log], "not a priorshift file"),
+        (["--stream", log, "-o", "/no/such/r.html", "--source", log], "/no/such"),
+    ):
+        assert main(["report", *words, "--quiet"]) == 2
+        error = capsys.readouterr().err
+        assert says in error
+        assert error.count("\n") == 1

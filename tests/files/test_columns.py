@@ -1,0 +1,112 @@
+"""From cells to what the model reads."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from priorshift import LabelShiftClassifier
+from priorshift.errors import InputError
+from priorshift.files.columns import Columns, label_values, seconds
+from priorshift.files.tables import Table
+
+
+def table(names):
+    return Table("some.csv", names, iter([]), lambda: None)
+
+
+def mixed(n=80):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, n)
+    colour = np.array(["red", "blue"])[(y + (rng.random(n) < 0.2)) % 2]
+    frame = pd.DataFrame({"size": rng.integers(0, 9, n) + 5 * y, "colour": colour.astype(object)})
+    return frame, y
+
+
+@pytest.mark.parametrize("category", [False, True])
+def test_a_frame_gets_the_types_of_the_held_out_set(category):
+    """A chunk in which all sizes look like numbers, and all colours are the same, is no other."""
+    frame, y = mixed()
+    if category:
+        frame["colour"] = frame["colour"].astype("category")
+        model = HistGradientBoostingClassifier(max_iter=5, categorical_features="from_dtype")
+    else:
+        encoder = make_column_transformer((OneHotEncoder(), ["colour"]), remainder="passthrough")
+        model = make_pipeline(encoder, LogisticRegression())
+    clf = LabelShiftClassifier(model.fit(frame, y), learner="fth").fit(frame, y)
+    columns = Columns.of(clf, table(["id", "colour", "size"]))
+    rows = [[str(i), c, str(s)] for i, (s, c) in enumerate(frame.values.tolist())]
+    found = columns.X(rows[:1], 0)
+    assert found.dtypes.tolist() == frame.dtypes.tolist()
+    np.testing.assert_array_equal(clf.predict_proba(columns.X(rows, 0)), clf.predict_proba(frame))
+
+
+def test_a_gap_in_whole_numbers_is_refused_with_its_rows():
+    frame, y = mixed()
+    model = LogisticRegression().fit(frame[["size"]], y)
+    clf = LabelShiftClassifier(model, learner="fth").fit(frame[["size"]], y)
+    with pytest.raises(InputError, match=r"some.csv rows 11 to 12: do not have the types"):
+        Columns.of(clf, table(["size"])).X([["3"], [""]], 10)
+
+
+def test_texts_dicts_and_scores():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 60)
+    texts = [f"{'good' if label else 'bad'} day {i % 3}" for i, label in enumerate(y)]
+    clf = LabelShiftClassifier(make_pipeline(TfidfVectorizer(), LogisticRegression()), "fth")
+    clf.fit(texts, y)
+    assert Columns.of(clf, table(["id", "text"]), ["id"]).X([["1", "a day"]], 0) == ["a day"]
+    with pytest.raises(InputError, match="has 2 columns to read"):
+        Columns.of(clf, table(["id", "text"]))
+    dicts = [{"word": text.split()[0], "n": 1.0} for text in texts]
+    clf = LabelShiftClassifier(make_pipeline(DictVectorizer(), LogisticRegression()), "fth")
+    clf.fit(dicts, y)
+    columns = Columns.of(clf, table(["n", "word"]))
+    assert columns.X([[2.0, "bad"]], 0) == [{"n": 2.0, "word": "bad"}]
+    scores = np.clip(rng.random(60) * 0.5 + 0.5 * y, 0.01, 0.99)
+    clf = LabelShiftClassifier.from_probabilities(scores, y, learner="fth")
+    assert Columns.of(clf, table(["score"])).X([["0.25"]], 0).tolist() == [0.25]
+
+
+def test_without_names_all_columns_must_fit():
+    clf = LabelShiftClassifier.from_probabilities([[0.9, 0.1], [0.2, 0.8]], [0, 1], learner="fth")
+    with pytest.raises(InputError, match=r"has 3 columns to read.*made from 2 without names"):
+        Columns.of(clf, table(["id", "a", "b"]))
+    with pytest.raises(InputError, match=r"row 5, column 'b': holds 'x', not a number"):
+        Columns.of(clf, table(["id", "a", "b"]), ["id"]).X([["0", "0.5", "x"]], 4)
+
+
+def test_labels_are_known_by_how_they_are_written():
+    classes = np.array([3, 7])
+    assert label_values([["7"], [3.0], [None], ["NaN"], [7]], 0, classes) == [7, 3, None, None, 7]
+    assert label_values([["9"]], 0, classes) == ["9"]  # the classifier refuses it, and names it
+
+
+@pytest.mark.parametrize(
+    ("cell", "found"),
+    [
+        ("2026-01-01T00:00:00+01:00", 1767222000.0),
+        ("2026-01-01", 1767225600.0),
+        (datetime.date(2026, 1, 1), 1767225600.0),
+        (datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), 1767225600.0),
+        (1767225600, 1767225600.0),
+    ],
+)
+def test_times(cell, found):
+    assert seconds(cell, "ts") == found
+
+
+@pytest.mark.parametrize("cell", ["yesterday", "", None, "nan", "inf"])
+def test_what_is_no_time(cell):
+    with pytest.raises(InputError, match=r"some.csv row 3: holds .* not a time"):
+        seconds(cell, "some.csv row 3")
