@@ -4,10 +4,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 PIP := -m pip --quiet --quiet --disable-pip-version-check
-CHECK := -m pytest -q -n 2 -m "not slow"
+CHECK := -m pytest -q -n 2 --dist worksteal -m "not slow"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow deep lint oldest wheel bench table1 table2 beyond reproduce clean
+.PHONY: help demo test slow deep lint oldest wheel bench table1 table2 beyond safety reproduce clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -40,7 +40,7 @@ test: lint  ## everything that has to be green before a change goes in; 8 minute
 	$(BIN)/python $(CHECK)
 
 slow: $(STAMP)  ## the long tests: 100,000 rounds of every learner, Table 2 by the tracker
-	$(BIN)/python -m pytest -q -n 2 -m slow
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow
 
 deep: $(STAMP)  ## install PyTorch (the extra `deep`, 1 GB) into .venv and run its tests; then `make test` has them
 	@$(BIN)/python $(PIP) install -e '.[deep]'
@@ -73,6 +73,9 @@ table2: $(STAMP)  ## the paper's Table 2: the hints of ATLAS-ADA, small and larg
 
 beyond: $(STAMP)  ## what goes beyond the paper, with verdicts; results are stored in beyond.db
 	$(BIN)/python -m benchmarks.beyond --store beyond.db
+
+safety: $(STAMP)  ## whether adapting ever does harm, with verdicts; an hour and a half on 2 cores
+	$(BIN)/python -m benchmarks.safety --out safety.jsonl
 
 reproduce: $(STAMP)  ## the paper's tables and figures in full, and a report; an hour and a half on 2 cores
 	$(BIN)/priorshift reproduce all

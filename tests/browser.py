@@ -110,12 +110,18 @@ def check_page(path: str | os.PathLike[str], widths=WIDTHS, driver=None) -> list
     with nullcontext(driver) if driver is not None else open_browser() as browser:
         for width in widths:
             load(browser, address, width)
-            found = browser.execute_script(_LOOK)
-            texts = [*found["wrong"], *_console(browser), *_requests(browser, address)]
-            if found["figures"] == 0:
-                texts.append("the page has no figure")
-            problems += [f"at {width} pixels: {text}" for text in texts]
+            problems += [f"at {width} pixels: {text}" for text in look(browser, address)]
     return problems
+
+
+def look(browser, address: str) -> list[str]:
+    """What is wrong with the page that is open, at its present width.
+
+    It may ask for what lies below ``address``, and for nothing else.
+    """
+    found = browser.execute_script(_LOOK)
+    texts = [*found["wrong"], *_console(browser), *_requests(browser, address)]
+    return texts if found["figures"] else [*texts, "the page has no figure"]
 
 
 def load(browser, address: str, width: int) -> None:
@@ -142,16 +148,22 @@ def _requests(browser, address: str) -> list[str]:
         message = json.loads(entry["message"])["message"]
         if message["method"] == "Network.requestWillBeSent":
             url = message["params"]["request"]["url"]
-            if url.split("#")[0] != address and not url.startswith(("data:", "about:")):
+            own = url.startswith(address) if address.endswith("/") else url.split("#")[0] == address
+            if not own and not url.startswith(("data:", "about:")):
                 wanted.append(f"asks for {url}")
     return wanted
 
 
 def screenshot(path, target, width: int, driver) -> None:
     """Write a PNG of the whole page as it looks at a width."""
+    load(driver, Path(path).resolve().as_uri(), width)
+    capture(target, width, driver)
+
+
+def capture(target, width: int, driver) -> None:
+    """Write a PNG of the page that is open."""
     import base64
 
-    load(driver, Path(path).resolve().as_uri(), width)
     high = driver.execute_script("return document.documentElement.scrollHeight")
     clip = {"x": 0, "y": 0, "width": width, "height": high, "scale": 1}
     asked = {"captureBeyondViewport": True, "clip": clip}

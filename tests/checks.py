@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from priorshift.learners import LEARNERS
 from priorshift.learners.linear.hints import HINTS
@@ -326,7 +325,6 @@ BAD = {
     "ragged": lambda X: [[1.0, 2.0, 3.0, 4.0], [1.0]],
     "complex": lambda X: X + 1j,
     "objects": lambda X: np.array([[object()] * 4], dtype=object),
-    "sparse": lambda X: sparse.csr_matrix(X),
 }
 
 

@@ -54,6 +54,21 @@ def excuses(environment=os.environ) -> list[Excuse]:
             importlib.util.find_spec("torch") is None,
             "networks of PyTorch are not tested: make deep",
         ),
+        Excuse(
+            "could not import 'mlflow'",
+            importlib.util.find_spec("mlflow") is None,
+            "models of MLflow are not tested: pip install mlflow-skinny",
+        ),
+        Excuse(
+            "there is no curl here",
+            shutil.which("curl") is None,
+            "the tutorial of the service is not run: apt-get install curl",
+        ),
+        Excuse(
+            "there is no PostgreSQL here",
+            not (shutil.which("pg_ctl") or list(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))),
+            "the service is tested on SQLite alone: apt-get install postgresql",
+        ),
         Excuse(r"[\w-]+\.npz is not in the data folder", True),
         Excuse("root may write all", getattr(os, "geteuid", lambda: 0)() == 0),
         Excuse("signals of Unix|terminals of Unix|links and rights as POSIX", windows),
@@ -87,8 +102,9 @@ def _refuse(report) -> None:
 def pytest_runtest_setup(item):
     """Skip examples of the library that import what is in no extra of the tests."""
     examples = item.dtest.examples if isinstance(item, pytest.DoctestItem) else ()
-    if any(line.source == "import torch\n" for line in examples):
-        pytest.importorskip("torch")
+    for package in ("torch", "mlflow"):
+        if any(line.source == f"import {package}\n" for line in examples):
+            pytest.importorskip(package)
 
 
 @pytest.hookimpl(wrapper=True)

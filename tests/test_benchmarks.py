@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import anytime, auto, calibration, labels, patches
+from benchmarks import anytime, auto, calibration, decisions, labels, patches
 from benchmarks.__main__ import main
 from benchmarks.sketches import main as sketches
 from benchmarks.timing import compare
@@ -90,3 +90,16 @@ def test_patch_features_are_compared_with_pixels(capsys: pytest.CaptureFixture[s
     lines = capsys.readouterr().out.splitlines()
     assert float(lines[5].split()[-1]) < float(lines[2].split()[-1])
     assert lines[-1].startswith("digits ")
+
+
+def test_decisions_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    few = "--models logistic --windows 3 --seeds 1 --data synthetic --splits 2 --held-out 900"
+    assert decisions.main(few.split()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:3] for line in lines if line.startswith("logistic")] == [
+        ["logistic", safety, measure] for safety in ("on", "off") for measure in ("f1", "cost")
+    ]
+    rows = [line.split() for line in lines if line.startswith("synthetic")]
+    assert len(rows) == 3 * 4
+    for _, _, kind, mean, *_ in rows:
+        assert kind in ("marginal", "plain") or 80.0 < float(mean) < 97.0

@@ -196,8 +196,9 @@ def test_unknown_names_list_the_known_ones(model: Any) -> None:
 
 def test_a_class_missing_from_the_hold_out_is_named(model: Any) -> None:
     X, y = draw(UNIFORM, 300, 2)
-    with pytest.raises(SourceError, match="cat"):
-        LabelShiftClassifier(model, learner="atlas").fit(X[y != "cat"], y[y != "cat"])
+    with pytest.warns(PriorshiftWarning, match="no row of cat"):
+        clf = LabelShiftClassifier(model, learner="atlas").fit(X[y != "cat"], y[y != "cat"])
+    assert clf.classes_.tolist() == NAMES.tolist()
 
 
 def test_a_singular_confusion_matrix_names_classes_and_sigma() -> None:
@@ -240,7 +241,7 @@ def test_a_refused_fit_keeps_the_old_one(model: Any) -> None:
 
 def test_a_refused_fit_with_other_columns_keeps_the_old_columns(model: Any) -> None:
     clf = fitted(model, "fth")
-    with pytest.raises(ValueError, match=r"no row of class|at least 2 classes|does not know"):
+    with pytest.raises(ValueError, match=r"at least 2 classes"):
         clf.fit(np.zeros((10, 5)), np.repeat("cat", 10))
     assert clf.n_features_in_ == 3
     assert clf.predict(np.zeros((1, 3))).shape == (1,)
@@ -319,7 +320,9 @@ def test_a_model_that_wants_frames_gets_frames() -> None:
 
 def test_text_columns_say_what_to_do(model: Any) -> None:
     frame = pd.DataFrame({"a": ["x", "y"] * 10, "b": 1.0})
-    with pytest.raises(InputError, match="features="):
+    with pytest.raises(InputError, match=r"column 'a' of X .*features="):
+        LabelShiftClassifier(LogisticRegression(), learner="uogd").fit(frame, [0, 1] * 10)
+    with pytest.raises(ValueError, match="could not convert"):  # the model's own refusal
         LabelShiftClassifier(LogisticRegression(), learner="fth").fit(frame, [0, 1] * 10)
 
 

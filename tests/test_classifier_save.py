@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from priorshift import FileFormatError, LabelShiftClassifier, PriorshiftWarning, load
+from priorshift import FileFormatError, InputError, LabelShiftClassifier, PriorshiftWarning, load
 from priorshift.learners import LEARNERS
 
 
@@ -98,3 +99,20 @@ def test_settings_of_numpy_types_can_be_saved(blobs, fitted, tmp_path):
     clf.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert (again.random_state, again.cv, again.diameter) == (5, 4, 3.0)
+
+
+def test_paths_of_every_kind(tmp_path: Path) -> None:
+    clf = LabelShiftClassifier(learner="fth").fit(*draw(60, 1))
+    for name in (os.fsencode(tmp_path / "bytes"), str(tmp_path / "\udcff")):
+        clf.save(name)
+        assert load(name).n_rounds_ == 0
+    for name in (tmp_path / ("a" * 300), f"{tmp_path}/a\0b"):
+        with pytest.raises(InputError, match="no path of a file"):
+            clf.save(name)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_label_memory_of_numpy_is_saved(tmp_path: Path) -> None:
+    clf = LabelShiftClassifier(learner="fth", label_memory=np.int64(3)).fit(*draw(60, 1))
+    clf.save(tmp_path / "model")
+    assert load(tmp_path / "model").label_memory == 3

@@ -11,8 +11,9 @@ ROOT = Path(priorshift.__file__).parent
 # From the innermost room to the outermost; a module may import from rooms further in, and from its
 # own package. What is not listed counts as outermost: it may import all, and nobody may import it.
 LAYERS = [
-    {"errors", "typing"},
-    {"_numerics", "_registry"},
+    {"_colours", "errors", "typing"},
+    {"_extras"},
+    {"_numerics", "_registry", "_rows", "_threads"},
     {"_validation"},
     {"risk"},
     {"calibration"},
@@ -20,16 +21,18 @@ LAYERS = [
     {"priors"},
     {"learners", "monitoring"},
     {"stream"},
+    {"decisions", "insight"},
     {"saving", "simulation"},
     {"datasets"},
     {"classifier"},
-    {"river", "deep"},
+    {"river", "deep", "fleet", "mlflow"},
+    {"files"},
     {"cli"},
-    {"experiments"},
+    {"experiments", "service"},
 ]
 RANKS = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 OUTSIDE = len(LAYERS)
-OUTER_ROOMS = {"cli", "experiments"}
+OUTER_ROOMS = {"cli", "experiments", "service"}
 
 
 def imports(path):

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
 import river
-from river import checks, datasets, evaluate, metrics
+from river import checks, compose, datasets, evaluate, metrics, preprocessing
+from sklearn.compose import make_column_transformer
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from checks import state_bytes
 from priorshift import LabelShiftClassifier
@@ -70,15 +78,14 @@ def test_names_come_from_the_frame_the_classifier_was_fitted_on(blobs, fitted):
     np.testing.assert_allclose(list(stream.predict_proba_one(turned).values()), expected)
 
 
-def test_without_names_a_first_row_in_sorted_order_gives_them(clf, blobs):
+def test_without_names_the_numbers_of_the_columns_are_theirs(clf, blobs):
     stream = LabelShiftStream(clf)
-    stream.learn_one(dict(zip("wxyz", blobs.X[0], strict=True)))
-    expected = clf.__class__.predict_proba(stream.classifier_, blobs.X[1:2])[0]
-    found = stream.predict_proba_one(dict(zip("zyxw", blobs.X[1, ::-1], strict=True)))
+    expected = clf.predict_proba(blobs.X[1:2])[0]
+    found = stream.predict_proba_one(dict(zip((3, 2, 1, 0), blobs.X[1, ::-1], strict=True)))
     np.testing.assert_allclose(list(found.values()), expected, atol=1e-12)
 
 
-def test_without_names_a_first_row_in_another_order_is_refused(clf, blobs):
+def test_without_names_named_rows_are_refused(clf, blobs):
     """Columns "temp" and "age": sorted they would be read the other way round, in silence."""
     stream = LabelShiftStream(clf)
     x = dict(zip(("temp", "age", "mass", "zeal"), blobs.X[0], strict=True))
@@ -148,3 +155,125 @@ def test_rivers_evaluation_and_metrics():
     found = evaluate.progressive_val_score(iter(rows[600:]), stream, metrics.Accuracy())
     assert found.get() > 0.8
     assert stream.classifier_.n_rounds_ == (len(rows) - 600) // 5
+
+
+def one_by_one(stream, rows):
+    return [list(stream.predict_proba_one(x).values()) for x in rows]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_model_of_frames_gets_frames(library):
+    """Names, order and types of the columns reach the model, whatever the order in the dict."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    columns = {"temp": rng.normal(size=200) + 2 * y, "age": rng.normal(size=200), "colour": []}
+    columns["colour"] = np.array(["red", "blue"])[(y + (rng.random(200) < 0.2)) % 2].tolist()
+    frame = __import__(library).DataFrame(columns)
+    if library == "pandas":
+        parts = ((OneHotEncoder(), ["colour"]), (StandardScaler(), ["temp", "age"]))
+        model = make_pipeline(make_column_transformer(*parts), LogisticRegression())
+    else:
+        model = ByName()
+    clf = LabelShiftClassifier(model, learner="tracker").fit(frame, y)
+    rows = [
+        {"colour": c, "age": a, "temp": t}
+        for t, a, c in zip(*(columns[name][:20] for name in columns), strict=True)
+    ]
+    stream = LabelShiftStream(clf)
+    np.testing.assert_allclose(one_by_one(stream, rows), clf.predict_proba(frame[:20]), atol=1e-9)
+    with pytest.raises(InputError, match="no feature 'temp'"):
+        stream.learn_one({"age": 1.0, "colour": "red"})
+
+
+class ByName:
+    """Reads columns of a polars frame by their names."""
+
+    classes_ = np.array([0, 1])
+
+    def predict_proba(self, frame):
+        score = frame["temp"].to_numpy() - 1.0 + (frame["colour"] == "red").to_numpy()
+        p = 1 / (1 + np.exp(-score))
+        return np.column_stack([1 - p, p])
+
+
+def test_models_of_texts_and_of_dicts_get_them():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 120)
+    texts = [f"{'good day' if label else 'bad night'} {i % 5}" for i, label in enumerate(y)]
+    texts[3] = "good night"
+    clf = LabelShiftClassifier(make_pipeline(TfidfVectorizer(), LogisticRegression())).fit(texts, y)
+    stream = LabelShiftStream(clf)
+    stream.learn_one("good day 1")
+    assert stream.classifier_.n_rounds_ == 1
+    np.testing.assert_allclose(
+        one_by_one(LabelShiftStream(clf), texts[:9]), clf.predict_proba(texts[:9]), atol=1e-9
+    )
+    dicts = [{"word": text.split()[0], "length": len(text)} for text in texts]
+    pipeline = make_pipeline(DictVectorizer(), LogisticRegression())
+    other = LabelShiftClassifier(pipeline, "tracker").fit(dicts, y)
+    found = one_by_one(LabelShiftStream(other), dicts[:9])
+    np.testing.assert_allclose(found, other.predict_proba(dicts[:9]), atol=1e-9)
+    with pytest.raises(InputError, match="fitted on a list"):
+        LabelShiftStream(other, features=["word", "length"])
+
+
+def test_the_order_of_image_segments_is_kept():
+    """River's rows have their columns in no sorted order; read as sorted the model is lost."""
+    rows = list(datasets.ImageSegments().take(900))
+    names = list(rows[0][0])
+    frame = pd.DataFrame([x for x, _ in rows], columns=names)
+    y = np.array([label for _, label in rows])
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
+    model.fit(frame[:400], y[:400])
+    clf = LabelShiftClassifier(model, "tracker").fit(frame[400:700], y[400:700])
+    turned = [({name: x[name] for name in sorted(x)}, label) for x, label in rows[700:]]
+    found = evaluate.progressive_val_score(turned, LabelShiftStream(clf, 10), metrics.Accuracy())
+    assert found.get() > clf.score(frame[700:], y[700:]) - 0.03
+    plain = LabelShiftClassifier(model, "tracker").fit(frame[400:700].to_numpy(), y[400:700])
+    with pytest.raises(InputError, match="features="):
+        LabelShiftStream(plain).predict_one(rows[0][0])
+
+
+def test_rivers_pipelines():
+    """A classifier of scaled columns behind River's own scaler and selection."""
+    rows = list(datasets.Phishing())
+    names = sorted(rows[0][0])[:5]
+    scaler, scaled = preprocessing.StandardScaler(), []
+    for x, _ in rows[:600]:
+        part = {name: x[name] for name in names}
+        scaler.learn_one(part)
+        scaled.append(scaler.transform_one(part))
+    frame = pd.DataFrame(scaled, columns=names)
+    y = np.array([label for _, label in rows])
+    clf = LabelShiftClassifier(LogisticRegression(), learner="em").fit(frame, y[:600])
+    stream = LabelShiftStream(clf, 5)
+    pipeline = compose.Select(*names) | scaler | stream
+    found = evaluate.progressive_val_score(iter(rows[600:]), pipeline, metrics.Accuracy())
+    assert found.get() > 0.75
+    assert stream.classifier_.n_rounds_ == (len(rows) - 600) // 5
+
+
+def test_reset_starts_a_new_stream_on_the_same_source(clf, rounds):
+    stream = LabelShiftStream(clf, batch_size=3, features=NAMES)
+    for x in dicts(rounds[40])[:10]:
+        stream.learn_one(x)
+    stream.reset()
+    assert stream.classifier_.n_rounds_ == 0
+    assert state_bytes(stream.classifier_.state_) == state_bytes(clf.state_)
+    for x in dicts(rounds[0])[:3]:  # no row of before waits for its batch
+        stream.learn_one(x)
+    expected = clf.adapt(rounds[0][:3]).prior_
+    np.testing.assert_allclose(stream.classifier_.prior_, expected, atol=1e-12)
+
+
+def test_a_name_given_twice_is_refused(clf):
+    with pytest.raises(InputError, match="name each once"):
+        LabelShiftStream(clf, features=["a", "a", "b", "c"])
+
+
+def test_no_library_is_imported_because_a_file_names_it(clf, blobs, fitted):
+    frame = pd.DataFrame(blobs.X, columns=NAMES)
+    named = LabelShiftClassifier(fitted, learner="tracker").fit(frame, blobs.y)
+    named._kind_in = "antigravity"
+    assert LabelShiftStream(named).predict_one(dicts(blobs.X)[0]) in clf.classes_
+    assert "antigravity" not in sys.modules

@@ -90,7 +90,8 @@ class Measurer:
     def measure(self, runs: Mapping[Name, StreamRun], seeds: int = 1) -> dict[Name, Numbers]:
         """Return the numbers of every run; f is made only where something has to be run."""
         rows = {
-            name: [replace(run, seed=seed) for seed in range(seeds)] for name, run in runs.items()
+            name: [replace(run, seed=seed, safety="on") for seed in range(seeds)]
+            for name, run in runs.items()
         }
         every = [run for row in rows.values() for run in row]
         ready = self._runner.ready(every)

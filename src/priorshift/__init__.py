@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from priorshift.classifier import LabelShiftClassifier, load
+    from priorshift.classifier import LabelShiftClassifier
     from priorshift.errors import (
         FileFormatError,
         InputError,
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
         PriorshiftWarning,
         SourceError,
     )
+    from priorshift.experiments.report.stream import StreamReport, report
+    from priorshift.fleet import Fleet, load
     from priorshift.learners import (
         ATLAS,
         EM,
@@ -50,6 +52,9 @@ if TYPE_CHECKING:
         prior_interval,
     )
     from priorshift.monitoring.guard import Guard, GuardReport
+    from priorshift.monitoring.performance import Performance
+    from priorshift.monitoring.plots import PriorDisplay, plot
+    from priorshift.monitoring.shift import Shift
     from priorshift.priors import BBSE, MLLS, RLLS, ForeignEstimator
     from priorshift.risk import Blocks, Coreset, Herding, sketch_error
     from priorshift.simulation.evaluate import Result, evaluate
@@ -78,6 +83,7 @@ __all__ = [
     "Coreset",
     "Deployment",
     "FileFormatError",
+    "Fleet",
     "ForeignEstimator",
     "Forward",
     "Guard",
@@ -90,14 +96,18 @@ __all__ = [
     "Learner",
     "NoHint",
     "OnlineKMeans",
+    "Performance",
     "Periodic",
+    "PriorDisplay",
     "PriorshiftError",
     "PriorshiftWarning",
     "Regimes",
     "Result",
+    "Shift",
     "Source",
     "SourceError",
     "Stream",
+    "StreamReport",
     "Tracker",
     "WaveletRestart",
     "Window",
@@ -109,17 +119,16 @@ __all__ = [
     "evaluate",
     "held_out_size",
     "load",
+    "plot",
     "prior_interval",
+    "report",
     "sketch_error",
 ]
 
 # Where each public name lives. They are imported when they are first asked for, so that a program
 # pays for what it uses.
 _HOMES = {
-    "priorshift.classifier": (
-        "LabelShiftClassifier",
-        "load",
-    ),
+    "priorshift.classifier": ("LabelShiftClassifier",),
     "priorshift.errors": (
         "FileFormatError",
         "InputError",
@@ -128,6 +137,8 @@ _HOMES = {
         "PriorshiftWarning",
         "SourceError",
     ),
+    "priorshift.experiments.report.stream": ("StreamReport", "report"),
+    "priorshift.fleet": ("Fleet", "load"),
     "priorshift.learners": (
         "ATLAS",
         "EM",
@@ -165,6 +176,9 @@ _HOMES = {
         "Guard",
         "GuardReport",
     ),
+    "priorshift.monitoring.performance": ("Performance",),
+    "priorshift.monitoring.plots": ("PriorDisplay", "plot"),
+    "priorshift.monitoring.shift": ("Shift",),
     "priorshift.priors": (
         "BBSE",
         "MLLS",

@@ -13,24 +13,14 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from priorshift._numerics import row_sums
-from priorshift.errors import InputError, InputTypeError
+from priorshift._rows import as_rows, column_names, is_frame, refuse_cell
+from priorshift.errors import InputError, InputTypeError, PriorshiftError
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
 _TOLERANCE = 1e-6
 # The class index of a row whose label is not known.
 UNKNOWN = -1
 _FORMS = "give one for each row, None where it is not known, or a dict {row: label}"
-
-
-def is_frame(X: object) -> bool:
-    """Say whether ``X`` is a data frame (pandas, polars or alike).
-
-    Examples
-    --------
-    >>> is_frame([[1.0]])
-    False
-    """
-    return hasattr(X, "columns") and hasattr(X, "__array__")
 
 
 def as_matrix(X: Any, width: int | None = None, where: str = "X") -> FloatArray:
@@ -45,31 +35,43 @@ def as_matrix(X: Any, width: int | None = None, where: str = "X") -> FloatArray:
     ...
     priorshift.errors.InputError: X has NaN in row 0, column 1 (1 such value): fill or drop it first
     """
+    matrix = as_numbers(X, width, where)
+    check_finite(matrix, where, column_names(X))
+    return matrix
+
+
+def as_numbers(X: Any, width: int | None = None, where: str = "X") -> FloatArray:
+    """Return ``X`` as a float64 matrix with at least one row, which may hold NaN and infinity.
+
+    Examples
+    --------
+    >>> as_numbers([[1, float("nan")]]).tolist()
+    [[1.0, nan]]
+    """
+    X = as_rows(X, where)
     if sparse.issparse(X):
-        raise InputTypeError(
-            f"{where} is a sparse matrix; sparse data is not supported: pass {where}.toarray()"
-        )
-    matrix = _as_floats(X, where)
+        _check_width(X.shape[1], width, where)
+        X = X.toarray()
+    matrix = _frame_as_floats(X, where) if is_frame(X) else _as_floats(X, where)
     if matrix.ndim != 2:
         raise InputError(
             f"{where} has {matrix.ndim} dimension(s), 2 are needed (rows, columns). Reshape your "
             f"data with {where}.reshape(1, -1) if it is one row, with {where}.reshape(-1, 1) if it "
             "is one column"
         )
-    if matrix.shape[0] == 0:
-        raise InputError(
-            f"{where} is empty (0 sample(s), shape={matrix.shape}): skip empty batches"
-        )
-    if width is not None and matrix.shape[1] != width:
-        raise InputError(
-            f"{where} has {matrix.shape[1]} columns, but the held-out set had {width}: "
-            "pass the same columns in the same order"
-        )
-    check_finite(matrix, where)
+    _check_width(matrix.shape[1], width, where)
     return matrix
 
 
-def check_finite(matrix: AnyArray, where: str) -> None:
+def _check_width(columns: int, width: int | None, where: str) -> None:
+    if width is not None and columns != width:
+        raise InputError(
+            f"{where} has {columns} columns, but the held-out set had {width}: "
+            "pass the same columns in the same order"
+        )
+
+
+def check_finite(matrix: AnyArray, where: str, names: list[Any] | None = None) -> None:
     """Refuse a table of numbers (n, d) with NaN or infinity in it, and say where that is.
 
     Examples
@@ -81,9 +83,45 @@ def check_finite(matrix: AnyArray, where: str) -> None:
         row, column = bad[0]
         kind = "NaN" if np.isnan(matrix[row, column]) else "infinity (inf)"
         raise InputError(
-            f"{where} has {kind} in row {row}, column {column} ({len(bad)} such value"
-            f"{'s' if len(bad) > 1 else ''}): fill or drop it first"
+            f"{where} has {kind} in row {row}, column {column if names is None else names[column]} "
+            f"({len(bad)} such value{'s' if len(bad) > 1 else ''}): fill or drop it first"
         )
+
+
+def _frame_as_floats(X: Any, where: str) -> FloatArray:
+    """The numbers of a frame; what is none is refused with the name of its column."""
+    kinds = [str(kind) for kind in X.dtypes]
+    try:
+        if "category" in kinds:  # numbers that stand for categories are no numbers
+            raise InputError(f"{where} has categories")
+        return _as_floats(X, where)
+    except PriorshiftError:
+        for i, (name, kind) in enumerate(zip(X.columns, kinds, strict=True)):
+            if kind == "category":
+                raise InputError(
+                    f"column {name!r} of {where} holds categories, numbers are needed: encode it "
+                    "first"
+                ) from None
+            column = X.iloc[:, i] if hasattr(X, "iloc") else X[:, i]
+            _as_floats(column, f"column {name!r} of {where}")
+        raise
+
+
+def as_floats(values: Any, where: str) -> FloatArray:
+    """Return numbers of any shape as float64; what is masked, or no real number, is refused.
+
+    Examples
+    --------
+    >>> as_floats([1, 2], "prior").tolist()
+    [1.0, 2.0]
+    >>> as_floats([10**400], "prior")
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: prior cannot be read as numbers: int too large to convert to float
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        refuse_cell(np.ma.getmaskarray(values), "a masked value", where)
+    return _as_floats(values.toarray() if sparse.issparse(values) else values, where)
 
 
 def _as_floats(X: Any, where: str) -> FloatArray:
@@ -93,16 +131,21 @@ def _as_floats(X: Any, where: str) -> FloatArray:
         raise InputError(f"{where} is ragged, its rows differ in length: {error}") from None
     if np.iscomplexobj(array):
         raise InputError(f"{where} is complex. Complex data not supported: pass real numbers")
-    if array.dtype.kind in "SU":
+    first = array.flat[0] if array.size else None
+    if array.dtype.kind in "SUT" or isinstance(first, str):
         raise InputError(f"{where} holds text ({array.dtype}), numbers are needed: encode it first")
-    if array.dtype == object and array.size and not hasattr(array.flat[0], "__float__"):
+    if array.dtype.kind in "mM":
+        raise InputError(
+            f"{where} holds dates ({array.dtype}), numbers are needed: encode it first"
+        )
+    if array.dtype == object and array.size and not hasattr(first, "__float__"):
         raise InputTypeError(
-            f"{where} holds {type(array.flat[0]).__name__} objects: argument must be a string or a "
+            f"{where} holds {type(first).__name__} objects: argument must be a string or a "
             "number, and text has to be encoded as numbers first"
         )
     try:
         return np.asarray(array, dtype=np.float64)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise InputError(f"{where} cannot be read as numbers: {error}") from None
 
 
@@ -118,6 +161,7 @@ def as_labels(y: Any, n_rows: int, where: str = "y") -> AnyArray:
         raise InputError(
             f"{where} is None: the offline stage requires y to be passed, but the target y is None"
         )
+    check_labelled(y, where)
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
@@ -131,7 +175,7 @@ def as_labels(y: Any, n_rows: int, where: str = "y") -> AnyArray:
 
 
 def check_labelled(y: Any, where: str = "y") -> None:
-    """Refuse labels of which one is missing: None, NaN, ``pandas.NA``, or masked.
+    """Refuse labels of which one is missing (None, NaN, ``pandas.NA``, masked), or no label.
 
     Examples
     --------
@@ -140,14 +184,43 @@ def check_labelled(y: Any, where: str = "y") -> None:
     ...
     priorshift.errors.InputError: y has no label in row 1: the held-out set needs one for every \
 row, drop those without
+    >>> check_labelled(["cat", 3])
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputTypeError: y has labels of the types int and str, which have no common \
+order: make them all strings, or all numbers
     """
-    labels = y.tolist() if hasattr(y, "tolist") else y
-    for row, label in enumerate(labels if isinstance(labels, list | tuple) else ()):
+    listed = getattr(y, "tolist", getattr(y, "to_list", None))
+    labels = y if listed is None else listed()
+    if not isinstance(labels, list | tuple):
+        return
+    for row, label in enumerate(labels):
         if _is_unknown(label):
             raise InputError(
                 f"{where} has no label in row {row}: the held-out set needs one for every row, "
                 "drop those without"
             )
+    if labels and not isinstance(labels[0], list | tuple | np.ndarray):
+        _check_order(labels, where)
+
+
+def _check_order(labels: Any, where: str) -> None:
+    try:
+        sorted(set(labels))
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels})
+        if kinds == ["complex"]:
+            raise InputError(
+                f"{where} is complex. Complex data not supported: use real numbers"
+            ) from None
+        if len(kinds) == 1:
+            raise InputTypeError(
+                f"{where} has labels of the type {kinds[0]}: use numbers or strings"
+            ) from None
+        raise InputTypeError(
+            f"{where} has labels of the types {' and '.join(kinds)}, which have no common order: "
+            "make them all strings, or all numbers"
+        ) from None
 
 
 def class_indices(labels: AnyArray, classes: AnyArray, where: str = "y") -> IntArray:
@@ -168,6 +241,19 @@ def class_indices(labels: AnyArray, classes: AnyArray, where: str = "y") -> IntA
     return indices.astype(np.intp)
 
 
+def two_columns(p: AnyArray, n_classes: int) -> AnyArray:
+    """Return ``p`` (n,) or (n, 1), the second of two classes, as (n, 2); all else as it is.
+
+    Examples
+    --------
+    >>> two_columns(np.array([0.25, 1.0]), 2).tolist()
+    [[0.75, 0.25], [0.0, 1.0]]
+    """
+    if n_classes != 2 or not (p.ndim == 1 or (p.ndim == 2 and p.shape[1] == 1)):
+        return p
+    return np.column_stack([1.0 - p.ravel(), p.ravel()])
+
+
 def as_probabilities(P: FloatArray, where: str, tolerance: float = 1e-3) -> FloatArray:
     """Check that the rows of ``P`` are probability vectors, and make them add up exactly.
 
@@ -180,15 +266,18 @@ def as_probabilities(P: FloatArray, where: str, tolerance: float = 1e-3) -> Floa
     [[0.25, 0.75]]
     """
     total = row_sums(P)
-    if P.size and not (P.min() >= -1e-6 and np.abs(total - 1.0).max() <= tolerance):
+    least = P.min() if P.size else 0.0
+    if P.size and not (least >= -1e-6 and np.abs(total - 1.0).max() <= tolerance):
         bad = (P < -1e-6).any(axis=1) | (np.abs(total - 1.0) > tolerance) | ~np.isfinite(total)
         row = int(np.argmax(bad))
         raise InputError(
             f"{where} row {row} (counted from 0) is not a probability vector: smallest entry "
             f"{P[row].min():.4g}, sum {total[row]:.4g}; entries must be >= 0 and add up to 1"
         )
-    P = np.maximum(P, 0.0)
-    return np.asarray(P / row_sums(P)[:, None])
+    if least < 0.0:
+        P = np.maximum(P, 0.0)
+        total = row_sums(P)
+    return np.asarray(P / total[:, None])
 
 
 def check_integer(value: object, name: str, least: int) -> int:
@@ -258,7 +347,10 @@ def check_number(setting: str, value: Any, low: float, high: float, closed: str 
     ...
     priorshift.errors.InputError: alpha is -1.0: it must be at least 0 and finite
     """
-    number = float(value) if isinstance(value, Real) else math.nan
+    try:
+        number = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:  # a whole number beyond all floats
+        number = math.nan
     above = number > low or ("[" in closed and number == low)
     if not above or not (number < high or ("]" in closed and number == high)):
         least = f"{'at least' if '[' in closed else 'above'} {low:g}"

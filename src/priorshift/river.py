@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import importlib
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,11 @@ class LabelShiftStream(Base):  # type: ignore[misc]
     ``evaluate.progressive_val_score``. The classifier that it is given stays as it is: many streams
     may start from one.
 
+    A row reaches the model as the rows of the held-out set did. Of a classifier that was fitted on
+    a frame, ``x`` is a dict, and becomes a frame of one row with the columns in their order;
+    fitted on an array, ``x`` is a dict with the names of ``features``; fitted on a list (of texts,
+    of dicts), ``x`` is what the list holds.
+
     Parameters
     ----------
     classifier : LabelShiftClassifier
@@ -37,10 +42,9 @@ class LabelShiftStream(Base):  # type: ignore[misc]
     batch_size : int
         Rows that make a round: ``learn_one`` keeps them until so many have come.
     features : list, optional
-        Feature names in the order of the columns that the classifier was fitted on. By default its
-        ``feature_names_in_``. One that was fitted on an array has none: then the first row names
-        the columns, but only if it has them in sorted order (numbers in them as numbers), so that
-        there is one order to think of. Any other row is refused: the answers would be wrong.
+        Feature names in the order of the columns that the classifier was fitted on. By default
+        those of the frame. One that was fitted on an array has none, and needs them here, unless
+        rows have the numbers 0, 1, ... for names, or there is one column.
 
     Attributes
     ----------
@@ -81,10 +85,11 @@ class LabelShiftStream(Base):  # type: ignore[misc]
         self.features = features
         # Its parts are never changed, only replaced: a shallow copy has a stream of its own.
         self.classifier_ = copy(classifier)
+        self._kind = row_kind(classifier)
         self._names = self._known_names()
         self._waiting: tuple[Batch, ...] = ()
 
-    def learn_one(self, x: dict[Any, Any], y: Any = None) -> None:
+    def learn_one(self, x: Any, y: Any = None) -> None:
         """Learn from a row, and from its label where there is one.
 
         A row that is refused is not kept; those that wait for their batch stay.
@@ -94,86 +99,109 @@ class LabelShiftStream(Base):  # type: ignore[misc]
         known = known_classes([y], 1, self.classifier_.classes_)
         waiting = (*self._waiting, batch._replace(known=known))
         if len(waiting) == self.batch_size:
-            clf = self.classifier_
-            clf.stream_, outcome = clf.deployment_.step(clf.stream_, joined(waiting))
-            if outcome.alarm:
-                clf._tell()
+            self.classifier_._learn(joined(waiting), None, predict=False)
             waiting = ()
         self._waiting, self._names = waiting, names
 
-    def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """Probability of each class; changes nothing."""
         clf, batch = self.classifier_, self._read(x, self._order(x))
         (row,) = clf.deployment_.predict_proba(clf.stream_, batch).tolist()
         return dict(zip(self.classifier_.classes_.tolist(), row, strict=True))
 
-    def predict_one(self, x: dict[Any, Any]) -> Any:
+    def predict_one(self, x: Any) -> Any:
         """The most probable class; changes nothing."""
         proba = self.predict_proba_one(x)
         return max(proba, key=lambda label: proba[label])
+
+    def reset(self) -> None:
+        """Start a new stream on the same source: forget all rows."""
+        self.classifier_.reset()
+        self._waiting = ()
 
     @property
     def _multiclass(self) -> bool:
         return len(self.classifier.classes_) > 2
 
     def _known_names(self) -> list[Any] | None:
+        """Names of the columns; None where the first row has to show that it needs none."""
+        if self._kind == "rows":
+            if self.features is not None:
+                raise InputError(
+                    "features names columns, but the classifier was fitted on a list, whose rows "
+                    "have none: leave it out"
+                )
+            return None
         names = self.features
-        if names is None:
-            names = getattr(self.classifier, "feature_names_in_", None)
+        for attribute in ("feature_names_in_", "_names_in"):
+            names = getattr(self.classifier, attribute, None) if names is None else names
         if names is None:
             return None
         names = list(names)
         width = getattr(self.classifier, "n_features_in_", len(names))
-        if len(names) != width:
-            raise InputError(f"features has {len(names)} names, the classifier {width} columns")
+        if len(set(names)) != width:
+            raise InputError(
+                f"features has {len(set(names))} names, the classifier {width} columns: name each "
+                "once, in their order"
+            )
         return names
 
-    def _order(self, x: dict[Any, Any]) -> list[Any]:
-        """Names in the order of the columns; before the first row, its own if they are sorted."""
+    def _order(self, x: Any) -> list[Any] | None:
+        """Names in the order of the columns; None for rows that have no columns."""
+        if self._kind == "rows":
+            return None
         if not hasattr(x, "keys"):
             raise InputTypeError(f"x is {type(x).__name__}: pass a dict of features")
-        names = list(x) if self._names is None else self._names
-        if self._names is None and names != sorted(names, key=natural):
-            raise InputError(
-                f"the classifier was fitted on columns without names, and x has {names[:5]}: pass "
-                "features=, the names in the order of its columns"
-            )
+        names = self._names
+        if names is None:
+            width = getattr(self.classifier, "n_features_in_", len(x))
+            names = list(x) if len(x) == width == 1 else list(range(width))
+            if set(x) != set(names):
+                raise InputError(
+                    f"the classifier was fitted on columns without names, and x has {list(x)[:5]}: "
+                    "pass features=, the names in the order of its columns, or fit it on a frame"
+                )
         missing = [name for name in names if name not in x]
         if missing:
             raise InputError(f"x has no feature {missing[0]!r}; it has {list(x)[:5]}")
         return names
 
-    def _read(self, x: dict[Any, Any], names: list[Any]) -> Batch:
+    def _read(self, x: Any, names: list[Any] | None) -> Batch:
         """The row as the classifier sees it, validated."""
-        row = [[x[name] for name in names]]
-        named = hasattr(self.classifier, "feature_names_in_")
-        return self.classifier_._read(as_frame(row, names) if named else row)
+        if names is None:
+            return self.classifier_._read([x])
+        own = getattr(self.classifier, "feature_names_in_", None)
+        return self.classifier_._read(
+            as_frame(x, names, self._kind) if own is not None else [[x[name] for name in names]]
+        )
 
 
-def natural(name: Any) -> list[int | str]:
-    """A key that sorts numbers within names as numbers.
+def row_kind(classifier: LabelShiftClassifier) -> str:
+    """What the rows of the held-out set came in: "array", "rows", or the library of a frame.
 
     Examples
     --------
-    >>> sorted(["x10", "x2", "a"], key=natural), sorted([10, 2], key=natural)
-    (['a', 'x2', 'x10'], [2, 10])
+    >>> X, y = [[-1.0], [-0.8], [0.8], [1.0]], [0, 0, 1, 1]
+    >>> row_kind(LabelShiftClassifier(learner="fth", cv=2).fit(X, y))
+    'array'
     """
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", str(name))]
+    kind = classifier.__dict__.get("_kind_in")
+    if kind is None:  # a file of before
+        kind = "pandas" if hasattr(classifier, "feature_names_in_") else "array"
+    return "rows" if str(kind).startswith("array-") else str(kind)
 
 
-def as_frame(rows: list[list[Any]], names: list[Any]) -> Any:
-    """A pandas frame, as models that were fitted on one expect; without pandas, the rows.
+def as_frame(x: dict[Any, Any], names: list[Any], library: str) -> Any:
+    """A frame of one row, of the library that the held-out set came from, polars or pandas.
 
     Examples
     --------
-    >>> np.asarray(as_frame([[1.0, 2.0]], ["a", "b"])).tolist()
+    >>> np.asarray(as_frame({"b": 2.0, "a": 1.0}, ["a", "b"], "pandas")).tolist()
     [[1.0, 2.0]]
     """
-    try:
-        import pandas
-    except ImportError:
-        return rows
-    return pandas.DataFrame(rows, columns=names)
+    row = {name: [x[name]] for name in names}
+    # The name may come from a file: no other is ever imported.
+    return importlib.import_module("polars" if library == "polars" else "pandas").DataFrame(row)
 
 
 def joined(batches: tuple[Batch, ...]) -> Batch:

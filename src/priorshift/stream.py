@@ -7,14 +7,17 @@ replaced. The classifier holds one stream; whoever holds many holds many records
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from priorshift._validation import check_integer
+from priorshift._validation import check_choice, check_integer
 from priorshift.errors import InputError
 from priorshift.learners.base import Learner
 from priorshift.learners.trackers.late import Remembered, find, merged, remembered_batch
-from priorshift.monitoring.guard import Guard, GuardState, check_on_alarm
+from priorshift.monitoring.guard import ON_ALARM, Guard, GuardState
+from priorshift.monitoring.history import NO_TIME, History, Record
+from priorshift.monitoring.shift import ShiftState, follow_shift, start_shift
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray, IntArray
 
@@ -30,6 +33,10 @@ class Stream(NamedTuple):
         What the guard has counted, where there is one.
     memory : tuple of Remembered
         Batches whose labels may still come.
+    shift : ShiftState or None
+        What the test of a shift has seen, where a history is kept.
+    history : History or None
+        A bounded record of the batches so far, where one is kept.
 
     Examples
     --------
@@ -40,6 +47,8 @@ class Stream(NamedTuple):
     state: Any
     guard: GuardState | None = None
     memory: tuple[Remembered, ...] = ()
+    shift: ShiftState | None = None
+    history: History | None = None
 
 
 class Outcome(NamedTuple):
@@ -66,9 +75,13 @@ class Deployment:
     guard : Guard, optional
         The test of label shift that runs along.
     on_alarm : {"warn", "fall-back", "ignore"}
-        With "fall-back", streams whose guard has raised its alarm are predicted with f0 as it is.
+        With "fall-back", f0 as it is has the guard's present share of every prediction: all of it
+        while an alarm stands.
     label_memory : int
         How many batches that got a key are remembered, for labels that come late.
+    history : int
+        Places of the record of past batches that every stream keeps, see
+        ``monitoring/history.py``; 0 keeps none, and runs no test of a shift.
 
     Examples
     --------
@@ -90,18 +103,30 @@ class Deployment:
     guard: Guard | None = None
     on_alarm: str = "warn"
     label_memory: int = 100
+    history: int = 0
 
     def __post_init__(self) -> None:
-        check_on_alarm(self.on_alarm)
-        check_integer(self.label_memory, "label_memory", least=0)
+        check_choice("on_alarm", self.on_alarm, ON_ALARM)
+        for name in ("label_memory", "history"):  # an int of NumPy cannot be saved
+            object.__setattr__(self, name, check_integer(getattr(self, name), name, least=0))
 
     def start(self) -> Stream:
         """Return a stream that has seen nothing."""
-        guard = None if self.guard is None else self.guard.start(self.source)
-        return Stream(self.learner.start(self.source), guard)
+        source = self.source
+        guard = None if self.guard is None else self.guard.start(source)
+        state = self.learner.start(source)
+        if not self.history:
+            return Stream(state, guard)
+        return Stream(state, guard, (), start_shift(source), History.start(source.n_classes))
 
     def step(
-        self, stream: Stream, batch: Batch, *, key: int | str | None = None, predict: bool = False
+        self,
+        stream: Stream,
+        batch: Batch,
+        *,
+        key: int | str | None = None,
+        predict: bool = False,
+        time: float = NO_TIME,
     ) -> tuple[Stream, Outcome]:
         """Learn from a batch, and predict its rows if asked to; a pure step.
 
@@ -114,6 +139,8 @@ class Deployment:
             The name under which ``learn_labels`` will find the batch.
         predict : bool
             Also return the class probabilities of its rows, each left out of its own evidence.
+        time : float
+            Seconds, for the history; minus infinity where nobody has told the time.
         """
         if key is not None and any(record.key == key for record in stream.memory):
             raise InputError(f"batch_id={key!r} names a batch that is remembered: give another")
@@ -135,18 +162,69 @@ class Deployment:
         counted = stream.guard
         if self.guard is not None and counted is not None:  # both or neither
             counted = self.guard.update(source, counted, batch)
-        alarmed = counted is not None and counted.alarm > 0
-        if proba is not None and alarmed and self.on_alarm == "fall-back":
-            proba = batch.f0_proba
-        news = alarmed and stream.guard is not None and not stream.guard.alarm
-        return Stream(state, counted, memory), Outcome(proba, news)
+        after = self._recorded(stream, Stream(state, counted, memory), batch, time)
+        if proba is not None:
+            proba = self._mixed(after, batch.f0_proba, proba)
+        news = counted is not None and counted.alarm > 0
+        news = news and stream.guard is not None and not stream.guard.alarm
+        return after, Outcome(proba, news)
+
+    def _recorded(self, before: Stream, after: Stream, batch: Batch, time: float) -> Stream:
+        """The stream after a batch with its record, and with the test of a shift gone on."""
+        if before.shift is None or before.history is None:
+            return after
+        source, learner, state = self.source, self.learner, after.state
+        prior = learner.prior(source, state)
+        shift = follow_shift(source, before.shift, batch.proba, prior)
+        counted, rows = after.guard, len(batch.proba)
+        record = Record(
+            time=time,
+            round=shift.t,
+            batches=1,
+            rows=rows,
+            labels=0 if batch.known is None else int((batch.known >= 0).sum()),
+            size=learner.effective_size(source, state) or rows,
+            unchanged=learner.unchanged(source, state),
+            guard=0.0 if counted is None else counted.share,
+            guard_log_p=0.0 if counted is None else counted.log_p,
+            shift_log_p=math.log(shift.p_value),
+            regime=learner.regime(source, state),
+        )
+        read = batch.proba.mean(axis=0)
+        return after._replace(
+            shift=shift, history=before.history.with_record(record, prior, read, self.history)
+        )
 
     def predict_proba(self, stream: Stream, batch: Batch) -> FloatArray:
         """Class probabilities (n, K); each row's depend on no other row. Change nothing."""
-        alarmed = stream.guard is not None and stream.guard.alarm > 0
-        if alarmed and self.on_alarm == "fall-back":
+        if self.fallen_back(stream) >= 1.0:
             return batch.f0_proba
-        return self.learner.predict_proba(self.source, stream.state, batch)
+        adapted = self.learner.predict_proba(self.source, stream.state, batch)
+        return self._mixed(stream, batch.f0_proba, adapted)
+
+    def predict_held_out(self, stream: Stream) -> FloatArray:
+        """Class probabilities (n, K) of the held-out set, as new rows of its classes have them now.
+
+        Rows are in the order of ``source.labels``. Calibration and correction of each row were
+        fitted without it; a cross-fitted f0 as well.
+        """
+        if self.fallen_back(stream) >= 1.0:
+            return self.source.f0_proba
+        adapted = self.learner.predict_held_out(self.source, stream.state)
+        return self._mixed(stream, self.source.f0_proba, adapted)
+
+    def fallen_back(self, stream: Stream) -> float:
+        """The share of f0 as it is in the stream's predictions, 0 to 1."""
+        if stream.guard is None or self.on_alarm != "fall-back":
+            return 0.0
+        return float(stream.guard.share)
+
+    def _mixed(self, stream: Stream, f0_proba: FloatArray, adapted: FloatArray) -> FloatArray:
+        """Probabilities of the learner and of f0, by what the guard has to say."""
+        share = self.fallen_back(stream)
+        if share <= 0.0 or share >= 1.0:
+            return adapted if share <= 0.0 else f0_proba
+        return (1.0 - share) * adapted + share * f0_proba
 
     def learn_labels(self, stream: Stream, key: int | str, known: IntArray) -> Stream:
         """Return the stream with labels of a remembered batch counted; ``known`` has -1 for none.
@@ -158,8 +236,14 @@ class Deployment:
         if not self.learner.uses_late_labels:
             return stream
         memory = tuple(after if old is record else old for old in stream.memory)
+        history = stream.history
+        if history is not None:
+            new = int((after.known >= 0).sum() - (record.known >= 0).sum())
+            history = history.with_labels(record.round, new)
         return stream._replace(
-            state=self.learner.correct(self.source, stream.state, late), memory=memory
+            state=self.learner.correct(self.source, stream.state, late),
+            memory=memory,
+            history=history,
         )
 
     def prior(self, stream: Stream) -> FloatArray:

@@ -43,7 +43,7 @@ def test_all_labels_are_the_shares_and_no_labels_change_no_bit(make_world, name)
     assert none.tobytes() == estimator.raw(world.source, batch).tobytes()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.integers(2, 6), st.integers(1, 40), st.booleans(), st.data())
 def test_no_label_makes_the_covariance_larger(make_world, seed, classes, size, soft, data):
     """Exactly, by the law of total covariance, in every direction of the mix."""

@@ -131,7 +131,7 @@ simplex = st.lists(st.floats(0.01, 1), min_size=4, max_size=4).map(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     name=st.sampled_from(NAMES),
     mu1=simplex,

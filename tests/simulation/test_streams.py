@@ -47,7 +47,7 @@ def whole(stream: SimulatedStream, size: int | None = None) -> tuple[np.ndarray,
     )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     population=st.sampled_from(sorted(POPULATIONS)),
     rounds=st.integers(1, 200),
@@ -123,7 +123,7 @@ def test_class_shares_follow_the_priors_of_each_round() -> None:
         assert (np.abs(shares - prior) <= 5 * np.sqrt(prior * (1 - prior) / size)).all()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(0, 2), st.integers(0, 2**32))
 def test_a_class_of_share_0_is_never_drawn(empty: int, seed: int) -> None:
     prior = np.random.default_rng(seed).dirichlet([1, 1])

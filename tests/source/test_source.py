@@ -216,8 +216,14 @@ def test_labels_may_be_any_numbers(blobs, labels):
 def test_a_class_that_the_hold_out_lacks_is_named(blobs):
     model = LogisticRegression().fit(blobs.train_X, NAMES[blobs.train_y])
     keep = blobs.y != 2
-    with pytest.raises(SourceError, match="cat"):
-        build_source(model, blobs.X[keep], NAMES[blobs.y[keep]])
+    with pytest.warns(PriorshiftWarning, match="no row of cat: "):
+        source = build_source(model, blobs.X[keep], NAMES[blobs.y[keep]])
+    assert source.counts.tolist() == [*np.bincount(blobs.y[keep])[[1, 0]], 0]
+    said = model.predict_proba(blobs.X[keep])[:, 2].mean()
+    assert source.prior[2] == pytest.approx(said)
+    assert source.prior.sum() == pytest.approx(1.0)
+    np.testing.assert_array_equal(source.confusion[:, 2], [0, 0, 1])
+    np.testing.assert_array_equal(source.soft_confusion[:, 2], [0, 0, 1])
 
 
 def test_one_class_is_too_few(blobs):
@@ -328,7 +334,7 @@ def test_a_head_of_one_s_own(blobs, fitted):
         build_source(fitted, blobs.X, blobs.y, head=W[:, :4])
 
 
-@pytest.mark.parametrize("diameter", [0.0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("diameter", [0.0, -1.0, float("nan"), float("inf"), 1e-300, 1e300])
 def test_bad_diameters(blobs, fitted, diameter):
     with pytest.raises(InputError, match="diameter"):
         build_source(fitted, blobs.X, blobs.y, diameter=diameter)

@@ -15,7 +15,14 @@ from priorshift.simulation.recorded import RecordedStream
 from priorshift.simulation.streams import PoolPopulation
 from priorshift.typing import AnyArray, IntArray
 
-__all__ = ["SHL_CLASSES", "OrderedData", "arxiv_order", "shl_order", "timed_order"]
+__all__ = [
+    "SHL_CLASSES",
+    "OrderedData",
+    "arxiv_order",
+    "file_order",
+    "shl_order",
+    "timed_order",
+]
 
 SHL_CLASSES = ("Still", "Walk", "Run", "Bike", "Car", "Bus")
 """The six classes of the paper's locomotion task; the data have trains and subways too."""
@@ -148,6 +155,40 @@ def timed_order(name: str, share: float = 0.3) -> OrderedData:
         f"{name} in time", (X[:first], y[:first]), (X[first:], y[first:]), where=str(path)
     )
     return OrderedData(data, data.y1, data.X1)
+
+
+def file_order(path: str, data: Dataset, by: str = "file") -> OrderedData:
+    """Return the online rows of a file as they are in it, or by an array of times that it holds.
+
+    Parameters
+    ----------
+    path : str
+        The ``.npz`` file that ``data`` was read from.
+    data : Dataset
+    by : str
+        "file", or the name of an array with as many entries as ``X1`` has rows.
+
+    Examples
+    --------
+    >>> from priorshift.datasets import load_dataset
+    >>> file_order("digits", load_dataset("digits"))
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: digits: its rows have no order; give a file with X0, y0, X1, y1
+    """
+    if not path.lower().endswith(".npz"):
+        raise InputError(f"{path}: its rows have no order; give a file with X0, y0, X1, y1")
+    if by == "file":
+        return OrderedData(data, data.y1, data.X1)
+    found = read_arrays(path, [by])
+    need(found, [by], path, "it should say when each online row came")
+    if found[by].shape != data.y1.shape or found[by].dtype.kind not in "iufMUS":
+        raise InputError(
+            f"{path}: {by} has shape {found[by].shape} and type {found[by].dtype}; give a number, "
+            f"date or text for each of the {len(data.y1)} online rows"
+        )
+    order = np.argsort(found[by], kind="stable")
+    return OrderedData(data, data.y1[order], data.X1[order])
 
 
 def arxiv_order(share: float = 0.3) -> OrderedData:

@@ -115,17 +115,17 @@ class BBSE:
         """Return the (K,) estimate; entries may be negative, and they sum to one."""
         inverse = self._inverse(source)
         if not self.soft and len(batch.proba) and compiled.available():
-            from priorshift.risk.compiled.steps import hard_estimate
-
-            proba = compiled.plain(batch.proba)
-            return np.asarray(hard_estimate(proba, compiled.plain(inverse)))
+            plain = compiled.plain
+            found: FloatArray = compiled.steps.hard_estimate(plain(batch.proba), plain(inverse))
+            return found
         return inverse @ prediction_mean(batch, self.soft)
 
     def check(self, source: Source) -> None:
         """Refuse a source whose confusion matrix has no inverse; warn if it hardly has one."""
         self._inverse(source)
         C = source.soft_confusion if self.soft else source.confusion
-        warn_if_weak(C, source.classes, int(source.counts.min()))
+        counts = source.counts
+        warn_if_weak(C, source.classes, int(counts[counts > 0].min()))
 
     def estimate(self, source: Source, batch: Batch) -> PriorEstimate:
         """Return the estimate with its covariance."""

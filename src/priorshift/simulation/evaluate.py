@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from priorshift.errors import InputError
 from priorshift.learners import Learner
 from priorshift.risk import RiskData, class_risks
 from priorshift.simulation.recorded import RecordedStream
+from priorshift.simulation.scores import Scores, score
 from priorshift.simulation.shifts import total_variation
 from priorshift.simulation.streams import Chunk, SimulatedStream
 from priorshift.source import Batch, Source
@@ -50,6 +51,8 @@ class Result:
         The bound ``K G^2 sum ||h_t - estimate_t||^2`` of G_T, for learners with a hint.
     seconds : float
         Time of the learner's own steps.
+    scores : Scores or None
+        Log-loss, Brier score, F1 and AUC of all rows together, where asked for.
 
     Examples
     --------
@@ -77,6 +80,7 @@ class Result:
     reusability: float | None
     seconds: float
     state: Any
+    scores: Scores | None = None
 
     @property
     def error(self) -> float:
@@ -114,6 +118,8 @@ class _Tracks:
     risks: FloatArray | None
     gaps: float = 0.0
     seconds: float = 0.0
+    probas: list[FloatArray] | None = None
+    labels: list[IntArray] = field(default_factory=list)
 
 
 def evaluate(
@@ -123,6 +129,7 @@ def evaluate(
     *,
     protocol: str | None = None,
     track_weights: bool = False,
+    track_scores: bool = False,
     risk: RiskData | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Result:
@@ -137,6 +144,8 @@ def evaluate(
         Whether S_t is predicted before or after it is learned from; by default the learner's own.
     track_weights : bool
         Keep the meta weights of every round.
+    track_scores : bool
+        Also measure log-loss, Brier score, F1 and AUC, which needs all probabilities in memory.
     risk : RiskData, optional
         Data that stand for the true class-conditional distributions: with them R_t(w_t) is measured
         every round, for learners with a linear model.
@@ -160,6 +169,7 @@ def evaluate(
         raise InputError(f"protocol is {protocol!r}: choose one of {known}")
     state = learner.start(source)
     tracks = _tracks(learner, source, state, stream, track_weights, risk)
+    tracks.probas = [] if track_scores else None
     fix_errors, oracle_errors, floor_errors = np.empty((3, len(stream)))
     with learner.threads(source, state):
         for chunk in stream.chunks():
@@ -189,6 +199,9 @@ def evaluate(
         reusability=source.n_classes * source.gradient_bound**2 * tracks.gaps if hinted else None,
         seconds=tracks.seconds,
         state=state,
+        scores=None
+        if tracks.probas is None
+        else score(np.concatenate(tracks.labels), np.concatenate(tracks.probas)),
     )
 
 
@@ -247,6 +260,9 @@ def _play(
     rounds = slice(chunk.first, chunk.first + chunk.rounds)
     tracks.errors[rounds] = _per_round(row_argmax(probas) != chunk.y, chunk)
     tracks.seconds += seconds
+    if tracks.probas is not None:
+        tracks.probas.append(probas)
+        tracks.labels.append(chunk.y)
     return state
 
 

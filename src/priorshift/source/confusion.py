@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
+from priorshift._rows import take_rows
 from priorshift._validation import check_integer
 from priorshift.errors import InputTypeError, PriorshiftWarning, SourceError
 from priorshift.source.model import Model
@@ -26,11 +29,13 @@ def cross_fit(
     indices: IntArray,
     cv: int,
     random_state: int,
+    classes: AnyArray | None = None,
+    sample_weight: FloatArray | None = None,
 ) -> tuple[Model, FloatArray, bool]:
     """Fit on everything; measure each row by a model that did not see it.
 
     Return the model, the probabilities of every row, and whether there were enough rows of every
-    class to judge C by them.
+    class to judge C by them. ``classes`` are all labels, by default those of the rows.
 
     Examples
     --------
@@ -42,14 +47,13 @@ def cross_fit(
     ([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], False)
     """
     check_integer(cv, "cv", least=2)
-    classes = np.unique(labels)
-    smallest, largest = np.bincount(indices).min(), np.bincount(indices).max()
-    folds = int(min(cv, largest))
-    final = Model(_fit(clone(estimator), X, labels), classes)
+    classes = np.unique(labels) if classes is None else classes
+    counts = np.bincount(indices)
+    folds = int(min(cv, counts.max()))
+    final = Model(_fit(clone(estimator), X, labels, sample_weight), classes)
     proba = np.zeros((len(indices), len(classes)))
     if folds < 2:
         return final, _measured_on_itself(final, X), False
-    rows = X if hasattr(X, "iloc") or hasattr(X, "columns") else np.asarray(X)
     splitter = StratifiedKFold(folds, shuffle=True, random_state=random_state)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The least populated class")
@@ -57,9 +61,10 @@ def cross_fit(
     for train, test in splits:
         if len(np.unique(indices[train])) < 2:
             return final, _measured_on_itself(final, X), False
-        part = Model(_fit(clone(estimator), _take(rows, train), labels[train]), classes)
-        proba[test] = part.predict_proba(_take(rows, test))
-    return final, proba, bool(smallest >= _ENOUGH_ROWS)
+        weights = None if sample_weight is None else sample_weight[train]
+        fitted = _fit(clone(estimator), take_rows(X, train), labels[train], weights)
+        proba[test] = Model(fitted, classes).predict_proba(take_rows(X, test))
+    return final, proba, bool(counts[counts > 0].min() >= _ENOUGH_ROWS)
 
 
 def _measured_on_itself(model: Model, X: Any) -> FloatArray:
@@ -72,16 +77,21 @@ def _measured_on_itself(model: Model, X: Any) -> FloatArray:
     return model.predict_proba(X)
 
 
-def _take(X: Any, rows: IntArray) -> Any:
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    return X[rows]
-
-
-def _fit(estimator: Any, X: Any, y: AnyArray) -> Any:
+def _fit(estimator: Any, X: Any, y: AnyArray, sample_weight: FloatArray | None) -> Any:
     if not hasattr(estimator, "fit"):
         raise InputTypeError(f"{type(estimator).__name__} has no fit method and is not fitted")
-    return estimator.fit(X, y)
+    if sample_weight is None:
+        return estimator.fit(X, y)
+    name, last = "sample_weight", estimator
+    while isinstance(last, Pipeline):
+        step, last = last.steps[-1]
+        name = f"{step}__{name}"
+    if not has_fit_parameter(last, "sample_weight"):
+        raise InputTypeError(
+            f"{type(last).__name__}.fit takes no sample_weight: give a model whose fit does, or "
+            "one that is fitted already"
+        )
+    return estimator.fit(X, y, **{name: sample_weight})
 
 
 def closest_classes(C: FloatArray) -> tuple[int, int]:

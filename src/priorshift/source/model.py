@@ -8,13 +8,22 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift._numerics import log_floored, one_hot, row_softmax
-from priorshift._validation import as_matrix, as_probabilities, class_indices, is_frame
+from priorshift._rows import is_frame
+from priorshift._validation import (
+    as_floats,
+    as_matrix,
+    as_numbers,
+    as_probabilities,
+    class_indices,
+    two_columns,
+)
 from priorshift.errors import InputError, InputTypeError
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
@@ -48,18 +57,42 @@ class _GivenModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 class ProbabilityModel(_GivenModel):
     """A model whose rows already are class probabilities: for when only those can be had.
 
+    Parameters
+    ----------
+    classes : list
+        Labels, in the order of the columns.
+    logits : bool
+        The rows are logits: class probabilities are their softmax.
+
+    Of two classes one column (n,) or (n, 1) is enough, that of the second.
+
     Examples
     --------
     >>> ProbabilityModel(classes=[0, 1]).predict_proba([[0.2, 0.8]]).tolist()
     [[0.2, 0.8]]
+    >>> ProbabilityModel(classes=["no", "yes"]).predict_proba([0.75]).tolist()
+    [[0.25, 0.75]]
+    >>> ProbabilityModel(classes=[0, 1], logits=True).predict_proba([[3.0, 3.0]]).tolist()
+    [[0.5, 0.5]]
     """
 
-    def __init__(self, classes: Any) -> None:
+    def __init__(self, classes: Any, logits: bool = False) -> None:
         self.classes = classes
+        self.logits = logits
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return ``X``, checked to be probabilities."""
-        return as_probabilities(as_matrix(X, len(self.classes_)), "class probabilities")
+        """Return ``X``, checked to be probabilities, or the softmax of ``X``."""
+        number = len(self.classes_)
+        what = "logits" if self.logits else "class probabilities"
+        values = as_floats(X, what)
+        if self.logits and values.ndim == 1 and number == 2:
+            values = values[:, None]
+        if self.logits and values.shape[1:] == (1,) and number == 2:
+            values = np.column_stack([np.zeros(len(values)), values])
+        elif not self.logits:
+            values = two_columns(values, number)
+        matrix = as_matrix(values, number, what)
+        return row_softmax(matrix) if self.logits else as_probabilities(matrix, what)
 
 
 class LinearModel(_GivenModel):
@@ -100,6 +133,15 @@ def log_probabilities(P: Any) -> FloatArray:
 class FeatureMap:
     """What the linear learners see of a row: X itself, or a transformer's or callable's output.
 
+    Parameters
+    ----------
+    map : transformer, callable or None
+        None is X itself. ``log_probabilities`` is given f0's probabilities in the place of X.
+    intercept : bool
+        Add a last column of ones.
+    projection : (d, m) array, optional
+        What wide sparse features are multiplied with.
+
     Examples
     --------
     >>> FeatureMap(np.square, intercept=True)(np.array([[3.0]])).tolist()
@@ -108,36 +150,60 @@ class FeatureMap:
 
     map: Any = None
     intercept: bool = True
+    projection: FloatArray | None = None
 
     def __call__(self, X: Any, width: int | None = None) -> FloatArray:
         """Return the features (n, d), with a last column of ones if there is an intercept.
 
-        ``width`` is the number of columns that X itself must have, where X is the features.
+        ``width`` is the number of columns that X itself must have, where X is the features. Entries
+        may be NaN or infinite.
         """
-        if self.map is None:
-            features = as_matrix(X, width)
-        else:
-            transform = getattr(self.map, "transform", self.map)
-            if not callable(transform):
-                raise InputTypeError(
-                    f"features is {self.map!r}: pass a transformer, or a function of X"
-                )
-            features = as_matrix(transform(X), where="features(X)")
+        where = "X" if self.map is None else "features(X)"
+        features = as_numbers(self.projected(self.mapped(X)), self._width(width), where)
         if not self.intercept:
             return features
         return np.column_stack([features, np.ones(len(features))])
 
+    def mapped(self, X: Any) -> Any:
+        """What the map makes of X, as it comes."""
+        if self.map is None:
+            return X.tocsr() if sparse.issparse(X) else X
+        transform = getattr(self.map, "transform", self.map)
+        if not callable(transform):
+            raise InputTypeError(
+                f"features is {self.map!r}: pass a transformer, or a function of X"
+            )
+        found = transform(X)
+        return found.tocsr() if sparse.issparse(found) else found
+
+    def projected(self, features: Any) -> Any:
+        """Sparse features times the projection; all others as they are."""
+        if self.projection is None:
+            return features
+        if features.shape[1] != len(self.projection):
+            raise InputError(
+                f"the features have {features.shape[1]} columns, but those of the held-out set had "
+                f"{len(self.projection)}: pass the same columns in the same order"
+            )
+        return features @ self.projection
+
+    def _width(self, width: int | None) -> int | None:
+        return width if self.map is None and self.projection is None else None
+
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A fitted classifier with `predict_proba`, `decision_function`, or only `predict`.
+    """A fitted classifier: `predict_proba`, `decision_function`, only `predict`, or a function.
 
     Parameters
     ----------
     estimator : object
-        The classifier; it is never changed.
+        The classifier; it is never changed. A bare function returns class probabilities.
     classes : (K,) array
-        Labels of the held-out set, sorted: the order of the columns of ``predict_proba``.
+        All labels, sorted: the order of the columns of ``predict_proba``.
+    columns : (K,) array, optional
+        Labels in the order of the estimator's columns, where it has no ``classes_`` to say so; by
+        default ``classes``.
 
     Examples
     --------
@@ -145,63 +211,128 @@ class Model:
     >>> model = Model(ProbabilityModel(classes=[0, 1]), np.array([0, 1]))
     >>> model.predict_proba(np.array([[0.9, 0.1]])).tolist()
     [[0.9, 0.1]]
+    >>> Model(lambda X: X[:, 0], np.array([0, 1])).predict_proba(np.array([[0.75]])).tolist()
+    [[0.25, 0.75]]
     """
 
     estimator: Any
     classes: AnyArray
+    columns: AnyArray | None = None
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return (n, K) probabilities; hard predictions become one-hot rows."""
         estimator = self.estimator
-        if not isinstance(X, np.ndarray) and is_frame(X) and _was_fitted_on_arrays(estimator):
+        if is_frame(X) and _was_fitted_on_arrays(estimator):
             X = np.asarray(X)
         if hasattr(estimator, "predict_proba"):
-            return self._align(_call(estimator.predict_proba, X), "predict_proba")
+            return self._align(_call(estimator, "predict_proba", X), "predict_proba")
         if hasattr(estimator, "decision_function"):
-            if getattr(estimator, "decision_function_shape", "") == "ovo" and len(self.classes) > 2:
+            return self._scored(_call(estimator, "decision_function", X))
+        if hasattr(estimator, "predict"):
+            labels = np.asarray(_ask(estimator, "predict", X))
+            where = name_of(estimator, "predict")
+            if labels.ndim == 2 and labels.shape[1] == 1:
+                labels = labels[:, 0]
+            if labels.ndim != 1:
                 raise InputError(
-                    f"{type(estimator).__name__} scores pairs of classes, not classes: set "
-                    "decision_function_shape='ovr', or give it predict_proba"
+                    f"{where} returned shape {labels.shape}: one label a row is needed"
                 )
-            scores = _call(estimator.decision_function, X)
-            if scores.ndim == 1:
-                proba = np.column_stack([expit(-scores), expit(scores)])
-                return self._align(proba, "decision_function")
-            return self._align(row_softmax(scores), "decision_function")
-        where = f"{type(estimator).__name__}.predict"
-        predicted = class_indices(np.asarray(estimator.predict(X)), self.classes, where)
-        return one_hot(predicted, len(self.classes))
+            return one_hot(class_indices(labels, self.classes, where), len(self.classes))
+        return self._align(_call(estimator, "", X), "")
+
+    def _scored(self, scores: FloatArray) -> FloatArray:
+        """Probabilities of the scores of ``decision_function``."""
+        if (
+            getattr(self.estimator, "decision_function_shape", "") == "ovo"
+            and len(self.classes) > 2
+        ):
+            raise InputError(
+                f"{type(self.estimator).__name__} scores pairs of classes, not classes: set "
+                "decision_function_shape='ovr', or give it predict_proba"
+            )
+        if scores.ndim == 1 or scores.shape[1:] == (1,):
+            proba = np.column_stack([expit(-scores.ravel()), expit(scores.ravel())])
+        else:
+            proba = row_softmax(scores)
+        return self._align(proba, "decision_function")
 
     def _align(self, proba: FloatArray, method: str) -> FloatArray:
         """Put the estimator's columns into the order of ``classes``."""
-        name = f"{type(self.estimator).__name__}.{method}"
-        own = getattr(self.estimator, "classes_", None)
-        if own is None or len(np.asarray(own)) != proba.shape[-1]:
-            if proba.ndim != 2 or proba.shape[1] != len(self.classes):
-                raise InputError(
-                    f"{name} returned shape {proba.shape}, the held-out set has "
-                    f"{len(self.classes)} classes: give the estimator a classes_ attribute, "
-                    "or labels of all its classes"
-                )
-            return as_probabilities(proba, name)
-        aligned = np.zeros((len(proba), len(self.classes)))
-        aligned[:, self._places] = proba
-        return as_probabilities(aligned, name)
+        name = name_of(self.estimator, method)
+        own = getattr(self.estimator, "classes_", self.columns)
+        number = len(self.classes) if own is None else len(np.asarray(own))
+        proba = two_columns(proba, number)
+        if proba.ndim != 2 or proba.shape[1] != number:
+            raise InputError(
+                f"{name} returned shape {proba.shape}, but there are {number} classes: it must "
+                "return one column for each (of two classes the second is enough); name them all, "
+                "in the order of the columns, with classes="
+            )
+        if own is not None and self._places is not None:
+            aligned = np.zeros((len(proba), len(self.classes)))
+            aligned[:, self._places] = proba
+            proba = aligned
+        # What is given as probabilities has just been looked at.
+        given = type(self.estimator) is ProbabilityModel
+        return proba if given else as_probabilities(proba, name)
 
     @cached_property
-    def _places(self) -> IntArray:
-        """The place among ``classes`` of each of the estimator's own."""
-        own = np.asarray(self.estimator.classes_)
-        return class_indices(own, self.classes, f"{type(self.estimator).__name__}.classes_")
+    def _places(self) -> IntArray | None:
+        """The place among ``classes`` of each of the estimator's own; None where all are alike."""
+        own = np.asarray(getattr(self.estimator, "classes_", self.columns))
+        places = class_indices(own, self.classes, name_of(self.estimator, "classes_"))
+        return None if places.tolist() == list(range(len(self.classes))) else places
 
 
 def _was_fitted_on_arrays(estimator: Any) -> bool:
-    ours = isinstance(estimator, BaseEstimator)
-    return ours and not hasattr(estimator, "feature_names_in_")
+    """Whether a frame would only make scikit-learn warn that it has names."""
+    return (
+        type(estimator).__module__.startswith("sklearn.")
+        and hasattr(estimator, "n_features_in_")
+        and not hasattr(estimator, "feature_names_in_")
+    )
 
 
-def _call(method: Any, X: Any) -> FloatArray:
-    return np.asarray(method(X), dtype=np.float64)
+def name_of(estimator: Any, method: str = "") -> str:
+    """What errors call an estimator, or one of its methods.
+
+    Examples
+    --------
+    >>> name_of(ProbabilityModel(classes=[0, 1]), "predict"), name_of(np.tanh)
+    ('ProbabilityModel.predict', 'tanh')
+    """
+    name = type(estimator).__name__ if method else getattr(estimator, "__name__", None)
+    return f"{name or type(estimator).__name__}{'.' if method else ''}{method}"
+
+
+def _ask(estimator: Any, method: str, X: Any) -> Any:
+    """Call the model. What bad rows provoke in it is a refusal; all other errors are its own."""
+    try:
+        found = (getattr(estimator, method) if method else estimator)(X)
+    except ValueError:
+        raise
+    except (TypeError, ArithmeticError, LookupError, AttributeError) as error:
+        kind = InputTypeError if isinstance(error, TypeError) else InputError
+        raise kind(
+            f"{name_of(estimator, method)} cannot read X ({type(error).__name__}: {error}): pass "
+            "rows of the kind that the model was trained on"
+        ) from error
+    if found is None:
+        raise InputError(
+            f"{name_of(estimator, method)} returned None: it must return one row for each row of X"
+        )
+    return found
+
+
+def _call(estimator: Any, method: str, X: Any) -> FloatArray:
+    found = _ask(estimator, method, X)
+    try:
+        return as_floats(found, name_of(estimator, method))
+    except Exception as error:  # an object of any library, that NumPy cannot read
+        raise InputError(
+            f"{name_of(estimator, method)} returned {type(found).__name__}, which cannot be read "
+            f"as an array of numbers: {error}"
+        ) from error
 
 
 def check_estimator_object(estimator: Any) -> None:
@@ -213,16 +344,17 @@ def check_estimator_object(estimator: Any) -> None:
     Traceback (most recent call last):
     ...
     priorshift.errors.InputTypeError: estimator is an int: pass a classifier with predict_proba, \
-decision_function or predict
+decision_function or predict, or a function of X that returns class probabilities
     """
     kind = type(estimator).__name__
     if isinstance(estimator, type):
         raise InputTypeError(f"estimator is the class {estimator.__name__}: pass an instance of it")
-    if not any(hasattr(estimator, m) for m in ("predict_proba", "decision_function", "predict")):
+    methods = ("predict_proba", "decision_function", "predict")
+    if not callable(estimator) and not any(hasattr(estimator, m) for m in methods):
         article = "an" if kind[0].lower() in "aeiou" else "a"
         raise InputTypeError(
             f"estimator is {article} {kind}: pass a classifier with predict_proba, "
-            "decision_function or predict"
+            "decision_function or predict, or a function of X that returns class probabilities"
         )
 
 

@@ -7,13 +7,23 @@ read-only.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from priorshift._validation import as_labels, class_indices
+from priorshift._rows import as_rows, column_names, n_rows, take_rows
+from priorshift._validation import (
+    as_floats,
+    as_labels,
+    check_choice,
+    check_finite,
+    check_number,
+    class_indices,
+)
 from priorshift.calibration import (
     Calibration,
     CalibrationMap,
@@ -21,22 +31,38 @@ from priorshift.calibration import (
     as_calibration,
     calibrate,
 )
-from priorshift.errors import InputError, SourceError
+from priorshift.errors import InputError, InputTypeError, PriorshiftWarning, SourceError
 from priorshift.risk import (
     Blocks,
     Loss,
     RiskData,
     Sketch,
     as_sketch,
+    check_magnitude,
+    class_sums,
     loss_by_name,
     norms,
     project_ball,
 )
 from priorshift.source.bounds import Bounds, estimate_bounds
 from priorshift.source.confusion import confusion_inverse, cross_fit
+from priorshift.source.features import NEEDS, Features, filled, held_out_features
 from priorshift.source.head import fit_head, linear_weights
-from priorshift.source.model import FeatureMap, Model, check_estimator_object, is_fitted
+from priorshift.source.model import (
+    FeatureMap,
+    Model,
+    check_estimator_object,
+    is_fitted,
+    log_probabilities,
+)
 from priorshift.typing import AnyArray, Float32Array, FloatArray, IntArray
+
+# Balls that float32 can hold with gradients of any size that features may have.
+_DIAMETERS = (1e-6, 1e12)
+# What stands for the share of a class that has no rows, and that the model never names.
+_SMALLEST_SHARE = 1e-6
+# Rows that are kept as they came.
+SAMPLE = 16
 
 
 class Batch(NamedTuple):
@@ -86,7 +112,8 @@ class Source:
     classes : (K,) array
         Class labels, sorted; class indices everywhere else refer to this order.
     prior : (K,) array
-        Class prior of the held-out set, D_0(y).
+        Class prior of the held-out set, D_0(y). A class without rows there has the share that the
+        model gives it on the mean.
     confusion, soft_confusion : (K, K) arrays
         Column ``j``: how f0 spreads class ``j`` over its predictions (hard), or its mean
         probability vector (soft). Equation "definition-C", with the denominator summed.
@@ -103,6 +130,15 @@ class Source:
         G and B as gradients and losses on the way to the head show them.
     calibration : CalibrationMap or None
         The map from f0's probabilities to those that learners read; None: there is none.
+    cross_fitted : bool
+        Whether other models than f0 itself, fitted to parts of the held-out set, gave ``proba``.
+    row_weights : (n,) array or None
+        How much each held-out row counts within its class; None: all alike.
+    n_features : int
+        Columns of X, where X itself is the features; -1 where a map makes them; 0 where there are
+        none, and ``risk`` holds one column of ones.
+    sample : rows, or None
+        A few rows of the held-out set as they came, by which a saved model is known again.
     derived : dict
         What learners and the guard have worked out of the source once, by name. It is saved with
         the source, so that a state means the same on every machine.
@@ -130,13 +166,17 @@ class Source:
     honest: bool = True
     calibration: CalibrationMap | None = None
     raw: FloatArray | None = None
+    cross_fitted: bool = False
+    row_weights: FloatArray | None = None
+    sample: Any = field(default=None, repr=False)
     derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for array in (self.prior, self.proba, self.labels, self.head, self.risk.XT):
             array.setflags(write=False)  # states may share them, and many streams do
-        if self.raw is not None:
-            self.raw.setflags(write=False)
+        for optional in (self.raw, self.row_weights):
+            if optional is not None:
+                optional.setflags(write=False)
         if self.risk.weights is not None:
             self.risk.weights.setflags(write=False)
 
@@ -154,6 +194,16 @@ class Source:
     def n_classes(self) -> int:
         """K."""
         return len(self.model.classes)
+
+    @property
+    def held_out(self) -> Batch:
+        """The held-out set as a batch: honest probabilities, sorted by class.
+
+        Its features are empty (n, 0) where a sketch has replaced them.
+        """
+        whole = self.risk.XT.shape[1] == len(self.labels) and not self.risk.shuffled
+        features: Any = self.risk.XT.T if whole else np.empty((len(self.labels), 0))
+        return Batch(self.proba, features, self.raw)
 
     @cached_property
     def counts(self) -> IntArray:
@@ -194,17 +244,31 @@ class Source:
 
     @cached_property
     def confusion(self) -> FloatArray:
-        """C[i, j]: the share of class j that f0 calls i."""
+        """C[i, j]: the share of class j that f0 calls i.
+
+        Of a class without rows nothing is known: f0 is taken to call it by its name.
+        """
         C = np.zeros((self.n_classes, self.n_classes))
-        np.add.at(C, (self.proba.argmax(axis=1), self.labels), 1.0)
-        return C / self.counts
+        weights = 1.0 if self.row_weights is None else self.row_weights
+        np.add.at(C, (self.proba.argmax(axis=1), self.labels), weights)
+        return self._columns(C)
 
     @cached_property
     def soft_confusion(self) -> FloatArray:
         """Column j is the mean of f0's probability vector over class j."""
-        starts = np.cumsum(self.counts) - self.counts
-        sums = np.add.reduceat(self.proba, starts, axis=0)
-        return (sums / self.counts[:, None]).T
+        weighted = self.proba if self.row_weights is None else self._weighted_proba()
+        offsets = np.concatenate([[0], np.cumsum(self.counts)])
+        return self._columns(class_sums(weighted, offsets, axis=0).T)
+
+    def _weighted_proba(self) -> FloatArray:
+        return np.asarray(self.proba * np.asarray(self.row_weights)[:, None])
+
+    def _columns(self, sums: FloatArray) -> FloatArray:
+        """Sums over the rows of each class as shares; of a class without rows, all its own."""
+        C = np.array(sums / np.maximum(self.counts, 1))
+        empty = self.counts == 0
+        C[empty, empty] = 1.0
+        return C
 
     @cached_property
     def sigma_min(self) -> float:
@@ -244,23 +308,54 @@ class Source:
         """G and B estimated on the held-out set, or on the sketch that has replaced it."""
         return estimate_bounds(self.risk, self.loss, self.head, self.prior)
 
-    def read(self, X: Any) -> Batch:
+    @property
+    def has_features(self) -> bool:
+        """Whether there are features beside f0's probabilities."""
+        return self.n_features != 0
+
+    def read(self, X: Any, *, lenient: bool = False) -> Batch:
         """Validate a batch and compute all that any learner needs of it.
 
-        Raises before any state changes if ``X`` is not usable.
+        Raises before any state changes if ``X`` is not usable. ``lenient`` is for learners that can
+        do without features: a missing one is read as the held-out set's mean.
         """
+        X = as_rows(X)
+        if self.features.map is log_probabilities:
+            proba = self._f0(X)
+            features = self._features(proba, lenient)
+        else:
+            features = self._features(X, lenient)
+            proba = self._f0(X)
+        if len(proba) != len(features):
+            raise InputError(f"the model returned {len(proba)} rows for {len(features)} rows of X")
+        if self.calibration is None:
+            return Batch(proba, features)
+        return Batch(self.calibration(proba), features, proba)
+
+    def _f0(self, X: Any) -> FloatArray:
+        proba = self.model.predict_proba(X)
+        if len(proba) != n_rows(X):
+            raise InputError(f"the model returned {len(proba)} rows for {n_rows(X)} rows of X")
+        return proba
+
+    def _features(self, X: Any, lenient: bool) -> FloatArray:
+        if not self.has_features:
+            return np.ones((n_rows(X), 1))
         features = self.features(X, self.n_features)
         if features.shape[1] != self.risk.XT.shape[0]:
             raise InputError(
                 f"features(X) has {features.shape[1] - self.features.intercept} columns, the "
                 f"held-out set had {self.risk.XT.shape[0] - self.features.intercept}"
             )
-        proba = self.model.predict_proba(X)
-        if len(proba) != len(features):
-            raise InputError(f"the model returned {len(proba)} rows for {len(features)} rows of X")
-        if self.calibration is None:
-            return Batch(proba, features)
-        return Batch(self.calibration(proba), features, proba)
+        if lenient:
+            return filled(features, self._feature_means)
+        check_finite(features, "X" if self.features.map is None else "features(X)", column_names(X))
+        check_magnitude(features, "of the batch")
+        return features
+
+    @cached_property
+    def _feature_means(self) -> FloatArray:
+        return np.asarray(self.prior @ self.risk.means)
 
     def calibrated(
         self, calibration: str | Calibration | None, *, cv: int = 5, random_state: int = 0
@@ -301,24 +396,29 @@ def build_source(
     loss: str = "softmax",
     diameter: float | None = None,
     head: FloatArray | None = None,
-    prior: FloatArray | None = None,
+    prior: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
     cv: int = 5,
     random_state: int = 0,
     calibration: str | Calibration | None = None,
     sketch: str | Sketch | None = None,
+    need: str = "must",
 ) -> Source:
     """Run the offline stage.
 
     Parameters
     ----------
-    estimator : classifier
-        With ``predict_proba``, ``decision_function`` or only ``predict``. A fitted one is left as
-        it is, and the held-out set measures it. An unfitted one is cloned, fitted on all of the
-        held-out set, and measured by cross-fitting, so that the confusion matrix is honest.
-    X0, y0 : array-likes
+    estimator : classifier or function
+        With ``predict_proba``, ``decision_function`` or only ``predict``; or a function of X that
+        returns class probabilities. A fitted one is left as it is, and the held-out set measures
+        it. An unfitted one is cloned, fitted on all of the held-out set, and measured by
+        cross-fitting, so that the confusion matrix is honest.
+    X0, y0 : whatever the model reads, and labels
         The labelled held-out set.
-    features : transformer, callable or None
-        What the linear learners see; None is X itself.
+    features : transformer, callable, str or None
+        What the linear learners see; None is X itself, a name that of a step of a pipeline, or
+        "probabilities" for the logarithms of f0's.
     intercept : bool
         Give the linear learners a constant feature.
     loss : {"softmax", "hinge"}
@@ -329,8 +429,14 @@ def build_source(
         Start of the linear learners. By default f0's weights where f0 is linear in the features,
         else a fit on the held-out set, in the ball. One outside a ball of given diameter is
         replaced by such a fit.
-    prior : (K,) array, optional
-        D_0(y) where it is known; by default the shares of the held-out set.
+    prior : (K,) array or dict, optional
+        D_0(y) where it is known, in the order of ``classes`` (by default sorted), or by label; by
+        default the shares of the held-out set.
+    classes : (K,) array, optional
+        All labels; of a function in the order of its columns. By default those of the model and of
+        ``y0``. A class without rows keeps what the model says of it.
+    sample_weight : (n,) array, optional
+        How much each row of the held-out set counts.
     cv, random_state : int
         Folds of the cross-fitting, and their seed.
     calibration : str or Calibration, optional
@@ -338,6 +444,8 @@ def build_source(
         "bias-temperature", "vector", "matrix", "isotonic", "auto", or a recipe with settings.
     sketch : str or Sketch, optional
         Keep a sketch of the features in their place, such as "coreset:1000".
+    need : {"must", "may", "no"}
+        Whether features are read: "may" goes without where none can be made of X.
 
     Examples
     --------
@@ -351,31 +459,48 @@ def build_source(
     ([1.0, 1.0], True)
     """
     check_estimator_object(estimator)
+    if not isinstance(intercept, bool | np.bool_):
+        raise InputTypeError(f"intercept is {intercept!r}: give True or False")
+    intercept = bool(intercept)
+    check_choice("need", need, NEEDS)
     recipe = as_calibration(calibration)
     if sketch is not None:
         as_sketch(sketch)
-    feature_map = FeatureMap(features, intercept)
-    matrix = feature_map(X0)
-    n_features = matrix.shape[1] - intercept if features is None else -1
-    if hasattr(X0, "__len__") and len(X0) != len(matrix):
-        raise InputError(f"features(X0) has {len(matrix)} rows, X0 has {len(X0)}: one for each")
-    labels = as_labels(y0, len(matrix), "y0")
+    X0 = as_rows(X0, "X0")
+    labels = as_labels(y0, n_rows(X0), "y0")
+    weights = _row_weights(sample_weight, len(labels))
+    if weights is not None and (weights == 0).any():  # a row that counts nothing is not there
+        counted = np.flatnonzero(weights)
+        X0, labels, weights = take_rows(X0, counted), labels[counted], weights[counted]
+    # What is read of X itself is looked at before the model takes its time.
+    late = isinstance(features, str) or features is log_probabilities
+    found = None if late else held_out_features(features, intercept, X0, need)
     fitted = is_fitted(estimator)
-    classes = _check_classes(estimator if fitted else None, labels)
-    indices = class_indices(labels, classes, "y0")
+    names, columns = _check_classes(estimator, fitted, labels, classes)
+    indices = class_indices(labels, names, "y0")
     if fitted:
-        model, honest = Model(estimator, classes), True
+        model, honest = Model(estimator, names, columns), True
         proba = model.predict_proba(X0)
+        if len(proba) != len(labels):
+            raise InputError(f"the model returned {len(proba)} rows for {len(labels)} rows of X0")
     else:
-        model, proba, honest = cross_fit(estimator, X0, labels, indices, cv, random_state)
+        model, proba, honest = cross_fit(
+            estimator, X0, labels, indices, cv, random_state, names, weights
+        )
+    if found is None:
+        found = held_out_features(features, intercept, X0, need, proba, model.estimator)
     order = np.argsort(indices, kind="stable")
-    data = RiskData.of(matrix, indices, len(classes))
+    within = _within_classes(weights, indices)
+    data = RiskData.of(found.matrix, indices, len(names))
+    if within is not None and need == "must":
+        shares = within[order] / np.bincount(indices)[indices[order]]
+        data = replace(data, weights=shares.astype(np.float32))
     loss_object = loss_by_name(loss)
-    prior = _prior(prior, data)
-    W, width = _head(model.estimator, feature_map, data, loss_object, prior, head, diameter)
+    prior = _prior(prior, names, classes, indices, proba, weights)
+    W, width = _head(model.estimator, found, data, loss_object, prior, head, diameter)
     source = Source(
         model=model,
-        features=feature_map,
+        features=found.map,
         loss=loss_object,
         prior=prior,
         proba=proba[order],
@@ -383,65 +508,166 @@ def build_source(
         risk=data,
         head=W,
         diameter=width,
-        n_features=n_features,
+        n_features=found.n_features,
         honest=honest,
+        cross_fitted=not fitted,
+        row_weights=None if within is None else within[order],
+        sample=_sample(X0, order),
     )
     source = source.calibrated(recipe, cv=cv, random_state=random_state)
-    return source if sketch is None else source.sketched(sketch)
+    return source if sketch is None or not source.has_features else source.sketched(sketch)
 
 
-def _check_classes(fitted: Any | None, labels: AnyArray) -> AnyArray:
-    classes = np.unique(labels)
-    known = getattr(fitted, "classes_", None) if fitted is not None else None
-    if known is not None:
-        known = np.asarray(known)
-        names = set(known.tolist())
-        strange = [label for label in classes.tolist() if label not in names]
-        if strange:
-            raise SourceError(
-                f"y0 has class {strange[0]!r}, which the model does not know; it knows "
-                f"{known[:5].tolist()} ({len(known)} in all): label the held-out "
-                "set as the model was"
-            )
-        missing = np.setdiff1d(known, classes)
-        if len(missing):
-            raise SourceError(
-                f"the held-out set has no row of class {missing[0]!s}, which the model knows "
-                f"({len(missing)} class(es) missing): add labelled rows of every class"
-            )
-    if len(classes) < 2:
+def _row_weights(sample_weight: Any, rows: int) -> FloatArray | None:
+    if sample_weight is None:
+        return None
+    try:
+        weights = as_floats(sample_weight, "sample_weight")
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"sample_weight cannot be used: {error}") from None
+    if weights.ndim == 0:
+        weights = np.full(rows, float(weights))
+    if weights.ndim != 1:
+        raise InputError("Sample weights must be 1D array or scalar: one for each row")
+    if weights.shape != (rows,):
+        raise InputError(f"sample_weight.shape == {weights.shape}, expected {(rows,)}")
+    if not weights.any():
+        raise InputError("sample_weight is zero everywhere: some row must count")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise InputError("sample_weight must hold finite numbers, none of them negative")
+    return weights
+
+
+def _within_classes(weights: FloatArray | None, indices: IntArray) -> FloatArray | None:
+    """Weights whose mean is 1 in every class; None where the rows of a class count alike."""
+    if weights is None:
+        return None
+    means = np.bincount(indices, weights) / np.maximum(np.bincount(indices), 1)
+    within = weights / means[indices]
+    return None if np.allclose(within, 1.0, rtol=0, atol=1e-9) else within
+
+
+def _sample(X: Any, order: IntArray) -> Any:
+    """A few rows of every kind of X, spread over the classes; None where it has no rows to take."""
+    places = np.linspace(0, len(order) - 1, min(SAMPLE, len(order))).astype(np.intp)
+    try:
+        return take_rows(X, order[places])
+    except Exception:  # what only the model understands may not know how to give a part of itself
+        return None
+
+
+def _check_classes(
+    estimator: Any, fitted: bool, labels: AnyArray, classes: Any
+) -> tuple[AnyArray, AnyArray | None]:
+    """All labels, sorted; and those of the columns, where only the user can know them."""
+    held = np.unique(labels)
+    known = getattr(estimator, "classes_", None) if fitted else None
+    columns = None
+    if classes is not None:
+        columns = _named_classes(classes)
+        if known is not None:
+            _refuse_strange(np.asarray(known), columns, "the model knows", "classes= does not name")
+        known, columns = columns, columns if known is None and fitted else None
+    if known is None:
+        names = held
+    else:
+        _refuse_strange(held, np.asarray(known), "y0 has", "the model does not know")
+        names = np.unique(np.asarray(known))
+        _warn_of_missing(np.setdiff1d(names, held))
+    if len(names) < 2 or len(held) < 2:
         raise SourceError(
-            f"the held-out set has {len(classes)} class, at least 2 classes are needed: "
+            f"the held-out set has {len(held)} class, at least 2 classes are needed: "
             "check that y0 is the right column"
         )
-    return classes
+    return names, columns
 
 
-def _prior(prior: FloatArray | None, data: RiskData) -> FloatArray:
-    if prior is None:
-        return np.asarray(data.counts / data.counts.sum())
-    prior = np.array(prior, dtype=np.float64)
-    if prior.shape != (data.n_classes,) or not (prior > 0).all() or abs(prior.sum() - 1) > 1e-6:
-        raise InputError(
-            f"prior must hold {data.n_classes} positive shares that add up to 1, got {prior}"
+def _named_classes(classes: Any) -> AnyArray:
+    if not hasattr(classes, "__len__"):
+        raise InputTypeError(f"classes is {classes!r}: give all labels, such as ['no', 'yes']")
+    names = as_labels(classes, len(classes), "classes")
+    if len(np.unique(names)) != len(names):
+        raise InputError("classes names a label twice")
+    return names
+
+
+def _refuse_strange(some: AnyArray, known: AnyArray, who: str, why: str) -> None:
+    names = set(known.tolist())
+    strange = [label for label in some.tolist() if label not in names]
+    if strange:
+        raise SourceError(
+            f"{who} class {strange[0]!r}, which {why}; known are {known[:5].tolist()} "
+            f"({len(known)} in all): label the held-out set as the model was"
         )
-    return prior
+
+
+def _warn_of_missing(missing: AnyArray) -> None:
+    if len(missing):
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        warnings.warn(
+            f"the held-out set has no row of {', '.join(map(str, missing[:5]))}{more}: what the "
+            "model says of such a class is taken as it is. Add labelled rows of it",
+            PriorshiftWarning,
+            stacklevel=5,
+        )
+
+
+def _prior(
+    prior: Any,
+    names: AnyArray,
+    classes: Any,
+    indices: IntArray,
+    proba: FloatArray,
+    weights: FloatArray | None,
+) -> FloatArray:
+    if prior is None:
+        return measured_prior(indices, proba, weights)
+    if isinstance(prior, Mapping):
+        unknown = [label for label in prior if label not in set(names.tolist())]
+        if unknown or len(prior) != len(names):
+            raise InputError(
+                f"prior names {len(prior)} classes, {list(prior)[:5]}: name each of the "
+                f"{len(names)} classes once, {names[:5].tolist()}"
+            )
+        shares = as_floats([prior[label] for label in names.tolist()], "prior")
+    else:
+        shares = np.array(as_floats(prior, "prior"))
+        if classes is not None and shares.shape == (len(names),):
+            shares = shares[np.argsort(np.asarray(classes))]
+    if shares.shape != names.shape or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
+        raise InputError(
+            f"prior must hold {len(names)} positive shares that add up to 1, got {prior}"
+        )
+    return shares
+
+
+def measured_prior(indices: IntArray, proba: FloatArray, weights: FloatArray | None) -> FloatArray:
+    """Shares of the held-out set; of a class without rows, what the model gives it on the mean."""
+    shares = np.bincount(indices, weights, minlength=proba.shape[1])
+    shares = shares / shares.sum()
+    empty = shares == 0
+    if empty.any():
+        shares[empty] = np.maximum(proba[:, empty].mean(axis=0), _SMALLEST_SHARE)
+        shares[~empty] *= 1.0 - shares[empty].sum()
+    return np.asarray(shares)
 
 
 def _head(
     estimator: Any,
-    features: FeatureMap,
+    features: Features,
     data: RiskData,
     loss: Loss,
     prior: FloatArray,
     head: FloatArray | None,
     diameter: float | None,
 ) -> tuple[Float32Array, float]:
-    if diameter is not None and not (np.isfinite(diameter) and diameter > 0):
-        raise InputError(f"diameter is {diameter}: it must be a positive number")
+    if diameter is not None:
+        check_number("diameter", diameter, *_DIAMETERS, "[]")
     shape = (data.n_classes, data.XT.shape[0])
-    if head is None and features.map is None:
-        head = linear_weights(estimator, data.n_classes, features.intercept)
+    if features.n_features == 0:
+        return np.zeros(shape, np.float32), float(diameter or 1.0)
+    if head is None and features.n_features > 0:
+        head = linear_weights(estimator, data.n_classes, features.map.intercept)
     if head is not None and (np.shape(head) != shape or not np.isfinite(head).all()):
         raise InputError(f"head must be a finite array of shape {shape}, got {np.shape(head)}")
     radius = None if diameter is None else diameter / 2.0
