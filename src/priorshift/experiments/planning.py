@@ -141,14 +141,7 @@ def given_priors(path: str, dataset: Dataset) -> FloatArray:
 
 
 def row_label(row: Row) -> str:
-    """Short name of a row, for progress.
-
-    Examples
-    --------
-    >>> data = Data("synthetic", "synthetic")
-    >>> row_label([StreamRun(data, "fix", "predict-first", 100, 40, 0, shift="lin")])
-    'lin fix'
-    """
+    """Short name of a row, for progress."""
     return " ".join(filter(None, (row[0].course, row[0].learner, row[0].hint)))
 
 
@@ -181,13 +174,7 @@ def _has(learner: str, setting: str) -> bool:
 
 
 def uses_sketch(learner: str) -> bool:
-    """Tell whether a learner reads the held-out set every round, and so can read a sketch of it.
-
-    Examples
-    --------
-    >>> [name for name in LEARNERS if uses_sketch(name)]
-    ['uogd', 'atlas', 'atlas-ada']
-    """
+    """Tell whether a learner reads the held-out set every round, and so can read a sketch of it."""
     return _has(learner, "sketch")
 
 
@@ -325,19 +312,7 @@ def sketch_name(text: str) -> str:
 
 
 def make_record(row: Row, found: Sequence[Mapping[str, Any]]) -> Record:
-    """Sum up the seeds of a row.
-
-    Examples
-    --------
-    >>> names = ("error", "fix_error", "oracle_error", "calibrated_oracle_error", "prior_error")
-    >>> measured = [dict.fromkeys(names, e) for e in (5.0, 7.0)]
-    >>> more = {"variation": 3.0, "seconds": 1.0, "calibration_map": "none"}
-    >>> data = Data("synthetic", "synthetic")
-    >>> run = StreamRun(data, "fix", "predict-first", 10, 100, 0, shift="lin")
-    >>> record = make_record([run, run], [{**one, **more} for one in measured])
-    >>> record["error_mean"], round(record["error_std"], 3), record["rounds_per_second"]
-    (6.0, 1.414, 100.0)
-    """
+    """Sum up the seeds of a row."""
     run = row[0]
     errors = [one["error"] for one in found]
     seconds = sum(one["seconds"] for one in found)
@@ -399,15 +374,7 @@ def summary(record: Record) -> str:
 
 
 def is_papers(options: argparse.Namespace) -> bool:
-    """Tell whether a run is the paper's in all but its number of rounds and seeds.
-
-    Examples
-    --------
-    >>> from priorshift.cli.main import build_parser
-    >>> parse = build_parser().parse_args
-    >>> is_papers(parse(["run"])), is_papers(parse(["run", "--preset", "theory"]))
-    (True, False)
-    """
+    """Tell whether a run is the paper's in all but its number of rounds and seeds."""
     own_values = (
         *("mu1", "mu2", "period", "probability", "window", "sketch"),
         *("order", "time", "priors"),

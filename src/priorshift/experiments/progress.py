@@ -72,13 +72,7 @@ class Status(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """A status of one line, of work that is no list of tasks.
-
-    Examples
-    --------
-    >>> Lines("1,000 rows").line
-    '1,000 rows'
-    """
+    """A status of one line, of work that is no list of tasks."""
 
     line: str
     running: tuple[Running, ...] = ()
@@ -211,14 +205,7 @@ class Estimate:
 
 
 def can_redraw(stream: TextIO) -> bool:
-    """Tell whether lines written to a stream can be taken back.
-
-    Examples
-    --------
-    >>> import io
-    >>> can_redraw(io.StringIO())
-    False
-    """
+    """Tell whether lines written to a stream can be taken back."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 

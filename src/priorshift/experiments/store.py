@@ -171,13 +171,7 @@ def _prepare(base: sqlite3.Connection) -> None:
 
 
 def canonical(value: Any) -> str:
-    """Write JSON so that equal values are equal texts.
-
-    Examples
-    --------
-    >>> canonical({"b": 1, "a": 0.1})
-    '{"a":0.1,"b":1}'
-    """
+    """Write JSON so that equal values are equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

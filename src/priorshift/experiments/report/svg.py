@@ -31,11 +31,6 @@ def inline_svg(svg: str, prefix: str, alt: str) -> str:
     alt : str
         What can be seen, for those who do not see it.
 
-    Raises
-    ------
-    InputError
-        Where it is no SVG, or where it holds a script or an address outside of itself.
-
     Examples
     --------
     >>> svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 2 1"><path id="a"/></svg>'

@@ -24,11 +24,6 @@ class Record(TypedDict):
     ``final_weights`` holds the ``steps`` of a pool and their meta ``weights`` after the last round,
     means over the seeds; None without a pool. ``log_loss``, ``brier``, ``f1`` and ``auc`` are of
     all rows of a stream together, means over the seeds.
-
-    Examples
-    --------
-    >>> "error_mean" in Record.__annotations__
-    True
     """
 
     learner: str

@@ -31,13 +31,7 @@ def printable(text: str, encoding: str | None) -> str:
 
 
 def resample(values: ArrayLike, width: int) -> FloatArray:
-    """Return at most ``width`` numbers: the means of equal stretches of ``values``.
-
-    Examples
-    --------
-    >>> resample([0, 0, 1, 1, 0, 1], 3).tolist()
-    [0.0, 1.0, 0.5]
-    """
+    """Return at most ``width`` numbers: the means of equal stretches of ``values``."""
     series = np.asarray(values, dtype=np.float64)
     if series.ndim != 1 or not len(series) or width < 1:
         raise InputError(

@@ -33,11 +33,6 @@ _RAW = ", with the raw estimate of equation 3"
 def learner_claims(cells: Mapping[tuple[str, str], Entry]) -> list[Claim]:
     """Check Table 1: cells near the paper's, and what its text says of the learners.
 
-    Parameters
-    ----------
-    cells : mapping from (learner, shift) to Entry
-        As for ``learner_table``; runs of the paper's length.
-
     Examples
     --------
     >>> cells = {(learner, shift): Entry((cell.mean,))

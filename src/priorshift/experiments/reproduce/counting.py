@@ -62,15 +62,7 @@ class Tally:
             self.failures.append(place)
 
     def words(self, *, of: int | None = None, clear: bool = False) -> str:
-        """Write the counts and the first failures.
-
-        Parameters
-        ----------
-        of : int, optional
-            How many places there should be.
-        clear : bool
-            Say how many are significant.
-        """
+        """Write the counts and the first failures."""
         text = f"{self.held} of {self.total if of is None else of} {self.what}"
         if of is not None and self.total < of:
             text += f" ({self.total} measured)"
@@ -217,13 +209,7 @@ def _tied(entry: Entry, best: Entry) -> bool:
 
 
 def lowest(case: Case, names: Sequence[str]) -> str:
-    """Name the learner with the lowest mean; of equals, the first.
-
-    Examples
-    --------
-    >>> lowest({"fix": Entry((7.0,)), "fth": Entry((5.0,))}, ["fix", "fth"])
-    'fth'
-    """
+    """Name the learner with the lowest mean; of equals, the first."""
     return min(names, key=lambda name: case[name].mean)
 
 

@@ -114,13 +114,7 @@ def gaussian_confusion(population: GaussianPopulation, W: AnyArray) -> FloatArra
 
 @dataclass(frozen=True, eq=False)
 class KnownSource(Source):
-    """A source whose confusion matrix is known, not counted.
-
-    Examples
-    --------
-    >>> known_source().confusion.sum(axis=0).round(9).tolist()
-    [1.0, 1.0, 1.0]
-    """
+    """A source whose confusion matrix is known, not counted."""
 
     truth: FloatArray | None = None
 
@@ -147,13 +141,7 @@ def span_nodes(population: GaussianPopulation, nodes: int) -> tuple[FloatArray, 
 
 
 def span_data(population: GaussianPopulation, nodes: int, reach: float) -> RiskData:
-    """The nodes of ``span_nodes`` as an offline set, ``reach`` the largest norm of a row.
-
-    Examples
-    --------
-    >>> span_data(synthetic_problem().population, 5, 4.0).counts.tolist()
-    [125, 125, 125]
-    """
+    """The nodes of ``span_nodes`` as an offline set, ``reach`` the largest norm of a row."""
     rows, weight = span_nodes(population, nodes)
     K, m, d = rows.shape
     return RiskData(
@@ -165,13 +153,7 @@ def span_data(population: GaussianPopulation, nodes: int, reach: float) -> RiskD
 
 
 class KnownProblem(NamedTuple):
-    """What all measurements share; it takes long to make, and is sent to workers whole.
-
-    Examples
-    --------
-    >>> known_problem().known is known_source()
-    True
-    """
+    """What all measurements share; it takes long to make, and is sent to workers whole."""
 
     sampled: Source
     known: KnownSource
@@ -184,13 +166,7 @@ _problem: KnownProblem | None = None
 
 
 def known_problem() -> KnownProblem:
-    """The synthetic problem with its sources and its clairvoyant.
-
-    Examples
-    --------
-    >>> known_problem() is known_problem()
-    True
-    """
+    """The synthetic problem with its sources and its clairvoyant."""
     global _problem
     if _problem is None:
         sampled = offline_stage(load_dataset("synthetic"))
@@ -200,24 +176,13 @@ def known_problem() -> KnownProblem:
 
 
 def adopt(problem: KnownProblem) -> None:
-    """Take what another process has made.
-
-    Examples
-    --------
-    >>> adopt(known_problem())
-    """
+    """Take what another process has made."""
     global _problem
     _problem = problem
 
 
 def sampled_source() -> Source:
-    """The paper's own source: 10,000 rows of the offline set.
-
-    Examples
-    --------
-    >>> len(sampled_source().labels)
-    10000
-    """
+    """The paper's own source: 10,000 rows of the offline set."""
     return known_problem().sampled
 
 
@@ -226,12 +191,6 @@ def known_source() -> KnownSource:
 
     f0 is the best model of the ball under the uniform mix, as the paper's; G and B are those of
     the paper's offline set, because a Gaussian row has no largest norm.
-
-    Examples
-    --------
-    >>> source = known_source()
-    >>> source.gradient_bound == sampled_source().gradient_bound
-    True
     """
     return known_problem().known
 

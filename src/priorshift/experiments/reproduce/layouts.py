@@ -47,13 +47,7 @@ def paper_name(name: str) -> str:
 
 
 def is_oracle(name: str) -> bool:
-    """Whether a row or column is a clairvoyant's.
-
-    Examples
-    --------
-    >>> is_oracle("calibrated oracle"), is_oracle("atlas")
-    (True, False)
-    """
+    """Whether a row or column is a clairvoyant's."""
     return "oracle" in name
 
 

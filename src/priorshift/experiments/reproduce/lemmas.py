@@ -27,13 +27,7 @@ _FAILURE = 0.05 / 6
 
 
 def lemma_tasks(quick: bool, seeds: int) -> list[dict[str, Any]]:
-    """Settings of every call that the two lemmas need.
-
-    Examples
-    --------
-    >>> lemma_tasks(quick=True, seeds=1)[0]["kind"]
-    'lemma1'
-    """
+    """Settings of every call that the two lemmas need."""
     draws, repeats = (2000, 10) if quick else (20_000, 40)
     tasks: list[dict[str, Any]] = [
         {"kind": "lemma1", "mix": mix, "batch_size": size, "draws": draws, "seed": 0}

@@ -35,13 +35,7 @@ _LEAD = (
 def write_report(
     parts: Sequence[Part], experiments: Sequence[Experiment], background: Background, out: Path
 ) -> Path:
-    """Write ``report.html`` into the folder of the tables and figures, and return its path.
-
-    Examples
-    --------
-    >>> write_report.__name__
-    'write_report'
-    """
+    """Write ``report.html`` into the folder of the tables and figures, and return its path."""
     listed = differences(experiments, background.quick, background.notes)
     lead = f"{listed[0]} {_LEAD}" if background.quick else _LEAD
     whole = [*_overview(parts), *parts, _differences(listed), _settings(experiments, background)]
@@ -53,13 +47,7 @@ def write_report(
 def write_markdown(
     parts: Sequence[Part], experiments: Sequence[Experiment], background: Background, out: Path
 ) -> Path:
-    """Write ``results.md`` beside the report, for pages that are read beside the code.
-
-    Examples
-    --------
-    >>> write_markdown.__name__
-    'write_markdown'
-    """
+    """Write ``results.md`` beside the report, for pages that are read beside the code."""
     listed = differences(experiments, background.quick, background.notes)
     path = out / "results.md"
     whole = [*parts, _differences(listed)]
@@ -104,13 +92,7 @@ def page_markdown(title: str, pairs: Sequence[tuple[str, object]], parts: Sequen
 
 
 def differences(experiments: Sequence[Experiment], quick: bool, notes: Sequence[str]) -> list[str]:
-    """List what a reader has to know before comparing numbers.
-
-    Examples
-    --------
-    >>> differences([], quick=True, notes=[])[0].startswith("This is a quick run")
-    True
-    """
+    """List what a reader has to know before comparing numbers."""
     known = _known()
     runs = [run for one in experiments for some in one.runs.values() for run in some]
     real = any(run.data.dataset not in BUNDLED for run in runs)
@@ -127,13 +109,7 @@ def differences(experiments: Sequence[Experiment], quick: bool, notes: Sequence[
 
 
 def with_causes(claims: Sequence[Claim]) -> list[Claim]:
-    """Add the cause, where one was tested, to claims that do not hold.
-
-    Examples
-    --------
-    >>> with_causes([Claim("ATLAS beats FIX", False, "1 of 2 shifts")])[0].cause
-    ''
-    """
+    """Add the cause, where one was tested, to claims that do not hold."""
     causes = _known()["causes"]
     return [
         claim if claim.holds or claim.cause else claim._replace(cause=causes.get(claim.text, ""))

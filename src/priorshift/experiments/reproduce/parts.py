@@ -52,13 +52,7 @@ class Claim(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """A figure, the stem of its files, and words for those who read and those who cannot see.
-
-    Examples
-    --------
-    >>> Drawing("fig-peri", None, "Error by buffer size.", "A line that dips at 40.").stem
-    'fig-peri'
-    """
+    """A figure, the stem of its files, and words for those who read and those who cannot see."""
 
     stem: str
     figure: Any

@@ -432,13 +432,7 @@ def _task(
 
 
 def perform(settings: dict[str, Any], progress: Progress | None = None) -> dict[str, Any]:
-    """Do one call of ``regret_tasks``: plain settings in, a plain dict out.
-
-    Examples
-    --------
-    >>> sorted(perform({"kind": "lemma2", "rows": 300, "repeats": 2, "seed": 0}))[:2]
-    ['bound', 'largest_errors']
-    """
+    """Do one call of ``regret_tasks``: plain settings in, a plain dict out."""
     rest = {name: value for name, value in settings.items() if name != "kind"}
     kind = settings.get("kind")
     if kind == "regret":

@@ -42,11 +42,6 @@ class Outcome(NamedTuple):
 
     ``texts`` are tables and claims for a terminal, ``files`` everything written, ``notes`` what a
     user should know.
-
-    Examples
-    --------
-    >>> Outcome((), [], []).files
-    []
     """
 
     texts: Sequence[str]
@@ -173,13 +168,7 @@ def _texts(part: Part, width: int | None) -> list[str]:
 
 
 def write_parts(parts: Sequence[Part], out: Path) -> list[Path]:
-    """Write every table in every format and every drawing as SVG and PNG.
-
-    Examples
-    --------
-    >>> write_parts([Part("table1", "Table 1")], Path("."))
-    []
-    """
+    """Write every table in every format and every drawing as SVG and PNG."""
     written: list[Path] = []
     for part in parts:
         for stem, grid in part.grids.items():

@@ -51,10 +51,6 @@ def draw_weights(steps: ArrayLike, weights: Mapping[str, ArrayLike], rounds: int
     rounds : int
         T, the rounds of the whole stream.
 
-    Returns
-    -------
-    Figure
-
     Examples
     --------
     >>> len(draw_weights([0.1, 0.2], {"Lin": [[0.5, 0.5], [0.1, 0.9]]}, rounds=100).axes)
@@ -138,11 +134,6 @@ class RunningData(NamedTuple):
         For each learner the mean error of equal stretches; the running mean of it is drawn.
     rounds : int
         T, the rounds of the whole stream.
-
-    Examples
-    --------
-    >>> RunningData({"FIX": [10.0, 12.0]}, rounds=100).rounds
-    100
     """
 
     curves: Mapping[str, ArrayLike]
@@ -160,11 +151,6 @@ class FinalWeightsData(NamedTuple):
         V_T of the streams (or how each is called), the calmest first.
     weights : (N, m) array_like
         A column sums to 1.
-
-    Examples
-    --------
-    >>> FinalWeightsData([0.1, 0.2], [1.0, 5.0], [[0.9, 0.2], [0.1, 0.8]]).variations
-    [1.0, 5.0]
     """
 
     steps: ArrayLike
@@ -177,15 +163,6 @@ def draw_shl(running: RunningData | None = None, final: FinalWeightsData | None 
     """Draw the locomotion data: running errors above, a heat map of final weights below.
 
     This is the paper's Figure 2; either panel may be left out.
-
-    Parameters
-    ----------
-    running : RunningData, optional
-    final : FinalWeightsData, optional
-
-    Returns
-    -------
-    Figure
 
     Examples
     --------
@@ -296,10 +273,6 @@ def draw_skyline(
     xlabel : str
     log : bool
         Whether the horizontal axis is logarithmic.
-
-    Returns
-    -------
-    Figure
 
     Examples
     --------

@@ -68,10 +68,6 @@ def draw_shifts(alphas: Mapping[str, ArrayLike]) -> Any:
     alphas : mapping of str to (T,) array_like
         The weight alpha_t of the class prior mu_2 in every round, by the title of the shift.
 
-    Returns
-    -------
-    Figure
-
     Examples
     --------
     >>> len(draw_shifts(paper_shifts()).axes)
@@ -95,13 +91,7 @@ def draw_shifts(alphas: Mapping[str, ArrayLike]) -> Any:
 
 
 def running_mean(values: FloatArray) -> FloatArray:
-    """Return the mean of all values so far.
-
-    Examples
-    --------
-    >>> running_mean(np.array([1.0, 0.0, 0.5])).tolist()
-    [1.0, 0.5, 0.5]
-    """
+    """Return the mean of all values so far."""
     return np.asarray(np.cumsum(values) / np.arange(1, len(values) + 1))
 
 
@@ -192,10 +182,6 @@ def draw_peri(
         Levels to compare with, such as ``{"ATLAS": (6.03, 0.02)}``: horizontal lines.
     name : str
         What was run with the buffers.
-
-    Returns
-    -------
-    Figure
 
     Examples
     --------

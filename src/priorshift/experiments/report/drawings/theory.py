@@ -52,11 +52,6 @@ class RegretSeries(NamedTuple):
         What the theorem allows at each T.
     like : str or None
         Draw it in the style of this learner, where its own name would have another's style.
-
-    Examples
-    --------
-    >>> RegretSeries("ATLAS", [100, 1000], [10, 40], exponent=0.6).exponent
-    0.6
     """
 
     name: str
@@ -86,13 +81,7 @@ class RegretSeries(NamedTuple):
 
 
 class RegretPanel(NamedTuple):
-    """One environment or regime of V_T, with the rate that the theorem gives for it.
-
-    Examples
-    --------
-    >>> RegretPanel("V_T fixed", (RegretSeries("ATLAS", [10, 100], [1, 4]),), rate=2 / 3).title
-    'V_T fixed'
-    """
+    """One environment or regime of V_T, with the rate that the theorem gives for it."""
 
     title: str
     series: tuple[RegretSeries, ...]
@@ -102,16 +91,6 @@ class RegretPanel(NamedTuple):
 
 def draw_regret(panels: Sequence[RegretPanel], ylabel: str = "dynamic regret") -> Any:
     """Draw regret over rounds, both axes logarithmic: points, fitted lines, rate and bound.
-
-    Parameters
-    ----------
-    panels : sequence of RegretPanel
-        From top to bottom.
-    ylabel : str
-
-    Returns
-    -------
-    Figure
 
     Examples
     --------
@@ -184,13 +163,7 @@ def _draw_rate(axes: Any, panel: RegretPanel) -> None:
 
 
 class UnbiasedData(NamedTuple):
-    """Lemma 1: true risks, and the mean and standard deviation of their estimates.
-
-    Examples
-    --------
-    >>> UnbiasedData(true=[0.2, 0.4], mean=[0.21, 0.4], std=[0.02, 0.02]).quantity
-    'risk'
-    """
+    """Lemma 1: true risks, and the mean and standard deviation of their estimates."""
 
     true: ArrayLike
     mean: ArrayLike
@@ -208,11 +181,6 @@ class ShrinkingData(NamedTuple):
     std : (n,) array_like or None
     exponent, exponent_error : float or None
         Fitted slope of log error over log size; the lemma says -1/2.
-
-    Examples
-    --------
-    >>> ShrinkingData(sizes=[100, 400], mean=[0.2, 0.1], exponent=-0.5).exponent
-    -0.5
     """
 
     sizes: ArrayLike
@@ -227,17 +195,6 @@ def draw_lemmas(
     unbiased: UnbiasedData | None = None, shrinking: ShrinkingData | None = None
 ) -> Any:
     """Draw estimates over true risks, and the estimate's error over the size of the held-out set.
-
-    Parameters
-    ----------
-    unbiased : UnbiasedData, optional
-        Lemma 1: the estimated risk is right on average.
-    shrinking : ShrinkingData, optional
-        Lemma 2: its error shrinks.
-
-    Returns
-    -------
-    Figure
 
     Examples
     --------

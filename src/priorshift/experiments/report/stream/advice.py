@@ -16,13 +16,7 @@ _MORE_ROWS = "Give a larger labelled held-out set, of the time just before the s
 
 
 class Advice(NamedTuple):
-    """What to do next.
-
-    Examples
-    --------
-    >>> Advice("Adapt", "It helps.", "good", ["Do it."]).short
-    'Adapt'
-    """
+    """What to do next."""
 
     short: str
     long: str

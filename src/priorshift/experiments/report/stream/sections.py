@@ -15,13 +15,7 @@ _MOST_CLASSES, _MOST_MOVES = 12, 10
 
 
 class TableText(NamedTuple):
-    """A table as text.
-
-    Examples
-    --------
-    >>> TableText("Moves", ["from", "to"], [["a", "b"]]).about
-    ''
-    """
+    """A table as text."""
 
     caption: str
     head: Sequence[str]
@@ -31,13 +25,7 @@ class TableText(NamedTuple):
 
 @dataclass(frozen=True)
 class PageSection:
-    """A section of the page.
-
-    Examples
-    --------
-    >>> PageSection("next", "What to do next").tables
-    ()
-    """
+    """A section of the page."""
 
     name: str
     title: str
