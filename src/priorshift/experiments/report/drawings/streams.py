@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorshift.errors import InputError
 from priorshift.experiments.report.drawings.save import png_bytes
 from priorshift.experiments.report.drawings.style import (
     GREY,
@@ -22,8 +21,6 @@ from priorshift.experiments.report.drawings.style import (
     new_figure,
     settled,
     small_panels,
-    spread_of,
-    table,
 )
 from priorshift.experiments.report.output import write_whole
 from priorshift.simulation.shifts import shift_by_name
@@ -60,12 +57,12 @@ def paper_shifts(rounds: int = 200, seed: int = 0) -> dict[str, FloatArray]:
     }
 
 
-def draw_shifts(alphas: Mapping[str, ArrayLike]) -> Any:
+def draw_shifts(alphas: Mapping[str, FloatArray]) -> Any:
     """Draw what shifts look like, each in its own panel.
 
     Parameters
     ----------
-    alphas : mapping of str to (T,) array_like
+    alphas : mapping of str to (T,) array
         The weight alpha_t of the class prior mu_2 in every round, by the title of the shift.
 
     Examples
@@ -73,12 +70,9 @@ def draw_shifts(alphas: Mapping[str, ArrayLike]) -> Any:
     >>> len(draw_shifts(paper_shifts()).axes)
     4
     """
-    if not alphas:
-        raise InputError("alphas is empty; give at least one shift")
-    courses = {title: table(alpha, f"alphas of {title}", None) for title, alpha in alphas.items()}
     with drawing_style():
-        figure, panels = small_panels(len(courses), 0.4, 1.5, 0.05)
-        for axes, (title, values) in zip(panels, courses.items(), strict=True):
+        figure, panels = small_panels(len(alphas), 0.4, 1.5, 0.05)
+        for axes, (title, values) in zip(panels, alphas.items(), strict=True):
             axes.fill_between(_rounds(values), values, color="0.85", linewidth=0)
             axes.plot(_rounds(values), values, color=_BLUE)
             axes.set_title(title, fontsize=SMALL + 1)
@@ -189,11 +183,8 @@ def draw_peri(
     >>> figure.axes[0].get_xlabel()
     'buffer size (rounds)'
     """
-    sizes = table(buffers, "buffers", None)
-    errors = table(mean, "mean", len(sizes))
-    width = spread_of(std, "std", len(sizes))
-    if period < 1:
-        raise InputError(f"period is {period}; give the rounds of one period")
+    sizes, errors = np.asarray(buffers), np.asarray(mean)
+    width = np.zeros(len(sizes)) if std is None else np.asarray(std)
     with drawing_style():
         figure = new_figure(3.7)
         axes = figure.subplots()

@@ -1,6 +1,6 @@
 """How every drawing looks: one width, one letter size, and lines that differ without colour.
 
-Also what all of them need: numbers that are looked at first, panels, legends, names beside lines.
+Also what all of them need: panels, legends, names beside lines.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorshift import _colours
-from priorshift.errors import InputError
 from priorshift.experiments.report.output import need
 from priorshift.typing import FloatArray
 
@@ -252,34 +251,3 @@ def spread(wanted: ArrayLike, gap: float, low: float = 0.0, high: float = 1.0) -
     placed = np.empty(count)
     placed[order] = level + steps
     return placed
-
-
-def table(values: ArrayLike, name: str, *shape: int | None) -> FloatArray:
-    """Return an array of this shape, or refuse; None in ``shape`` stands for any length.
-
-    Examples
-    --------
-    >>> table([1, 2], "mean", 2)
-    array([1., 2.])
-    >>> table([1, 2], "std", 3)
-    Traceback (most recent call last):
-    ...
-    priorshift.errors.InputError: std has shape (2,), the drawing needs (3,)
-    """
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} is not an array of numbers: {error}") from None
-    fits = array.ndim == len(shape) and all(
-        wanted in (None, length) for length, wanted in zip(array.shape, shape, strict=True)
-    )
-    if not fits or 0 in array.shape:
-        named = ", ".join("n" if length is None else str(length) for length in shape)
-        named += "," * (len(shape) == 1)
-        raise InputError(f"{name} has shape {array.shape}, the drawing needs ({named})")
-    return array
-
-
-def spread_of(values: ArrayLike | None, name: str, *shape: int) -> FloatArray:
-    """Return standard deviations of this shape: zeros where none were given."""
-    return np.zeros(shape) if values is None else table(values, name, *shape)
