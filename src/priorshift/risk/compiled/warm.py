@@ -41,10 +41,6 @@ def warm_up(say: Callable[[], None], implicit: bool = False) -> None:
 
     ``say`` is called once if something has to be compiled: that takes up to a minute, and is kept
     on the disk for the next time.
-
-    Examples
-    --------
-    >>> warm_up(lambda: None)
     """
     X = np.array([[1.0, -1.0], [1.0, 1.0]], np.float32)
     X.flags.writeable = False  # as the samples of a risk always are
