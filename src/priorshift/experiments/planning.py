@@ -241,15 +241,6 @@ def _given(options: argparse.Namespace, learner: str) -> dict[str, Any]:
 def class_prior(text: str, dataset: Dataset, option: str) -> FloatArray:
     """Read a class prior: shares with commas between them, or one class that has it all.
 
-    Parameters
-    ----------
-    text : str
-        As many shares as there are classes, or a class by its label, or else by its index.
-    dataset : Dataset
-        Whose classes they are.
-    option : str
-        What to call the value in an error.
-
     Examples
     --------
     >>> from priorshift.datasets import load_dataset
@@ -359,13 +350,7 @@ def _final_weights(found: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]
 
 
 def summary(record: Record) -> str:
-    """Say in one line what all seeds of a row gave.
-
-    Examples
-    --------
-    >>> summary({"error_mean": 5.4, "errors": [5.4], "seconds": 0.5, "rounds_per_second": 2e3})
-    '5.40 % error, 1 seed, 0.5 s, 2,000 rounds/s'
-    """
+    """Say in one line what all seeds of a row gave."""
     count = len(record["errors"])
     return (
         f"{record['error_mean']:.2f} % error, {count} seed{'s' * (count > 1)}, "

@@ -81,16 +81,7 @@ class Lines(NamedTuple):
 class Progress:
     """Shows a status on standard error: redrawn on a terminal, a line now and then elsewhere.
 
-    Parameters
-    ----------
-    quiet : bool
-        Write nothing.
-    log : bool
-        Whether a line is written now and then where nothing can be redrawn.
-    stream : text file, optional
-        By default standard error.
-    clock : callable
-        Seconds that pass.
+    ``log=False`` writes no such lines; what is said stays.
 
     Examples
     --------

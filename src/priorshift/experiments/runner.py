@@ -102,13 +102,8 @@ class Runner:
     ) -> dict[Task, dict[str, Any]]:
         """Return the record of every task; only those that the store does not know are done.
 
-        Parameters
-        ----------
-        tasks : iterable of Task
-        tell : callable, optional
-            Called with each record as soon as it is there, those found ready first.
-        prepared : mapping, optional
-            What some groups of tasks share, where it was made before.
+        ``tell`` is called with each record as soon as it is there, those found ready first;
+        ``prepared`` is what some groups of tasks share, where it was made before.
         """
         wanted = list(dict.fromkeys(tasks))
         found = self.ready(wanted)

@@ -86,15 +86,7 @@ def time_span(text: str) -> float:
 
 
 def batching_of(options: argparse.Namespace) -> Batching:
-    """Return what the options of ``add_batches`` say.
-
-    Examples
-    --------
-    >>> parser = argparse.ArgumentParser()
-    >>> add_batches(parser)
-    >>> batching_of(parser.parse_args(["--window", "1h", "--time", "ts"])).window
-    3600.0
-    """
+    """Return what the options of ``add_batches`` say."""
     if options.window is not None and options.time is None:
         raise InputError("--window needs --time, the column with the time of a row")
     if options.window is not None and options.batch is not None:
@@ -136,13 +128,7 @@ def adapt(options: argparse.Namespace) -> None:
 
 
 def prior_text(labels: list[Any], prior: list[float]) -> str:
-    """Write a class prior in a few words: the most common classes first.
-
-    Examples
-    --------
-    >>> prior_text(["a", "b"], [0.25, 0.75])
-    'b 75.0 %, a 25.0 %'
-    """
+    """Write a class prior in a few words: the most common classes first."""
     order = sorted(range(len(prior)), key=lambda k: -prior[k])
     text = ", ".join(f"{labels[k]} {100 * prior[k]:.1f} %" for k in order[:5])
     return text + (", ..." if len(order) > 5 else "")

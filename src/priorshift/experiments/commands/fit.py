@@ -67,13 +67,7 @@ def add_model(parser: argparse.ArgumentParser, required: bool) -> None:
 
 
 def parts(text: str | None) -> tuple[str, ...]:
-    """Split what is given with commas.
-
-    Examples
-    --------
-    >>> parts("a, b"), parts(None)
-    (('a', 'b'), ())
-    """
+    """Split what is given with commas."""
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 

@@ -195,16 +195,7 @@ def write_named(name: str, arrays: dict[str, AnyArray], *, force: bool = False) 
 
 
 def write_arrays(path: Path, arrays: dict[str, AnyArray]) -> None:
-    """Write an ``.npz`` file, whole or not at all.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_arrays(Path(folder, "some.npz"), {"X": np.eye(2)})
-    ...     sorted(path.name for path in Path(folder).iterdir())
-    ['some.npz']
-    """
+    """Write an ``.npz`` file, whole or not at all."""
     content = io.BytesIO()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -216,13 +207,7 @@ def write_arrays(path: Path, arrays: dict[str, AnyArray]) -> None:
 
 
 def new_path(name: str, *, force: bool = False) -> Path:
-    """Return where ``NAME.npz`` will be; refuse a name in use.
-
-    Examples
-    --------
-    >>> new_path("some_new_name").name
-    'some_new_name.npz'
-    """
+    """Return where ``NAME.npz`` will be; refuse a name in use."""
     check_name(name)
     if name.lower().endswith(".npz"):
         raise InputError(f"{name!r} is the name of a file; give the name without .npz")

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from priorshift.errors import InputError
 from priorshift.experiments.paper import Cell
 
 SKETCH_MARK = "≈"
@@ -154,15 +153,6 @@ class Grid:
     caption: str = ""
     bold: str = ""
     bullet: str = ""
-
-    def __post_init__(self) -> None:
-        wide = len(self.columns())
-        for row in self.rows:
-            if len(row.cells) != wide:
-                raise InputError(
-                    f"row {row.label!r} of {self.title!r} has {len(row.cells)} cells for {wide} "
-                    "columns; give it one for each, GridCell() where there is nothing"
-                )
 
     def columns(self) -> list[tuple[str, Column]]:
         """All columns from left to right, each with the title of its group."""

@@ -77,15 +77,8 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def results_table(records: Sequence[Record], *, compare: bool, width: int | None = None) -> str:
     """Show learners as rows and shifts as columns, mean and deviation of the error in percent.
 
-    Parameters
-    ----------
-    records : sequence of Record
-        At least one; one for each learner, hint and shift.
-    compare : bool
-        Print the paper's number and the difference where there is one. Only for runs that are the
-        paper's in all but the number of rounds.
-    width : int, optional
-        Columns of the terminal. A wider table is cut into one table for each shift.
+    ``compare`` prints the paper's number beside ours: only for runs that are the paper's in all but
+    the number of rounds. What is wider than ``width`` is cut into a table for each shift.
 
     Examples
     --------

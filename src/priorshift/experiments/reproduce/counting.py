@@ -29,11 +29,6 @@ Cases = Mapping[str, Case]
 class Tally:
     """Count in how many places something holds.
 
-    Parameters
-    ----------
-    what : str
-        What is counted, as "data sets".
-
     Examples
     --------
     >>> tally = Tally("data sets")
@@ -92,21 +87,8 @@ def counted(
 ) -> list[Claim]:
     """Check a claim on our cases; where nothing can be told, there is none.
 
-    Parameters
-    ----------
-    text, what : str
-        The claim, and what is counted.
-    count : Count
-        The same for our cases and the paper's.
-    cases : mapping
-    printed : mapping, optional
-        The paper's cases, for the count by its own numbers.
-    of : int, optional
-        How many places there should be; by default, as many as were measured.
-    need : int, optional
-        In how many places it must hold; by default in all.
-    clear : bool
-        Say how many are significant.
+    It holds if ``count`` finds it in ``need`` places: by default in all, which are ``of``, or those
+    that were measured. ``printed`` are the paper's cases, counted beside.
 
     Examples
     --------

@@ -156,11 +156,6 @@ def lemma2_bound(source: Source, rows: int) -> float | None:
 
     .. math:: \frac{4 \sqrt K B}{\kappa^2 \sigma^2} \left( \frac{\log(2K/\delta)}{|S_0|}
         + \sqrt{\frac{2 \log(2K/\delta)}{|S_0|}} \right)
-
-    Examples
-    --------
-    >>> lemma2_bound(known_source(), 300) is None
-    True
     """
     K, kappa, sigma = source.n_classes, float(source.prior.min()), source.sigma_min
     tail = float(np.log(2 * K / _FAILURE))

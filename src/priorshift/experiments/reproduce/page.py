@@ -12,7 +12,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from priorshift.errors import InputError
 from priorshift.experiments.description import BUNDLED
 from priorshift.experiments.report.drawings import svg_text
 from priorshift.experiments.report.grid_formats import GRID_FORMATS
@@ -64,10 +63,6 @@ def page_html(title: str, lead: str, parts: Sequence[Part]) -> str:
     >>> '<a href="#a-b">A &amp; B</a>' in html, "<p>1 &lt; 2</p>" in html
     (True, True)
     """
-    names = [part.name for part in parts]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"two parts have the name {twice[0]!r}; give each its own")
     tools = {"inline_svg": inline_svg, "svg_text": svg_text, "endings": GRID_FORMATS}
     words = {"title": title, "lead": lead, "parts": parts, "counted": claims_count}
     return render("page.html.j2", **words, **tools) + "\n"

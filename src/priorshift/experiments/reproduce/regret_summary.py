@@ -111,18 +111,7 @@ def fit_exponent(T: Sequence[float], regret: Sequence[float]) -> Fit:
 
 
 def summarise(results: Results) -> Summary:
-    """Exponents, ratios, the two lemmas, the claims that follow, and what the figures show.
-
-    Parameters
-    ----------
-    results : sequence of (settings, result)
-        Settings of ``regret_tasks`` with what ``perform`` returned; any part of them, any order.
-
-    Examples
-    --------
-    >>> summarise([]).claims
-    []
-    """
+    """Exponents, ratios, the two lemmas, the claims that follow, and what the figures show."""
     regrets = [(s, r) for s, r in results if s["kind"] == "regret"]
     known = [(s, r) for s, r in regrets if s["offline"] == "known"]
     series = _series([(s, r) for s, r in known if s["learner"] != STATIC])

@@ -61,22 +61,8 @@ def reproduce(
 ) -> Outcome:
     """Run experiments, and write their tables, figures and report into a folder.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of ``EXPERIMENTS``.
-    quick : bool
-        Few rounds, bundled data only.
-    seeds : int
-        Seeds 0 to ``seeds - 1`` are used.
-    jobs : int
-        Worker processes, 0 for one on each core.
-    out : Path
-        The folder. ``results.db`` in it holds every result, and is added to.
-    progress : Progress, optional
-        Shows how far it has come.
-    width : int, optional
-        Columns of the terminal that the texts are for.
+    ``results.db`` there holds every result, and is added to. ``width`` is that of the terminal that
+    the texts are for.
 
     Examples
     --------

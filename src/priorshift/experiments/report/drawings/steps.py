@@ -119,32 +119,14 @@ def _name_layer(
 
 
 class RunningData(NamedTuple):
-    """Errors in percent over time, of several learners on one stream.
-
-    Attributes
-    ----------
-    curves : mapping of str to (n,) array_like
-        For each learner the mean error of equal stretches; the running mean of it is drawn.
-    rounds : int
-        T, the rounds of the whole stream.
-    """
+    """Errors in percent of learners on one stream, means of equal stretches of its rounds."""
 
     curves: Mapping[str, ArrayLike]
     rounds: int
 
 
 class FinalWeightsData(NamedTuple):
-    """Weights of the step sizes at the end of streams that change more and more.
-
-    Attributes
-    ----------
-    steps : (N,) array_like
-        Step sizes, smallest first.
-    variations : sequence of m floats or str
-        V_T of the streams (or how each is called), the calmest first.
-    weights : (N, m) array_like
-        A column sums to 1.
-    """
+    """Weights (N, m) of N step sizes at the end of m streams, the calmest first."""
 
     steps: ArrayLike
     variations: Sequence[float | str]
@@ -227,25 +209,8 @@ def draw_skyline(
 ) -> Any:
     """Draw every step size alone, and the learner that has to choose among them (the skyline).
 
-    The base learners go from dark (small steps) to pale, the learner is dashed and black.
-
-    Parameters
-    ----------
-    variations : (n,) array_like
-        V_T of the streams, or how often they were sampled (then give ``xlabel``).
-    steps : (N,) array_like
-        Step sizes of the base learners, smallest first.
-    errors : (N, n) array_like
-        Average error of each base learner alone, in percent.
-    learner : (n,) array_like
-        Error of the learner that combines them.
-    errors_std, learner_std : array_like of the same shapes, optional
-        Over the seeds.
-    name : str
-        The learner.
-    xlabel : str
-    log : bool
-        Whether the horizontal axis is logarithmic.
+    Errors (N, n) in percent of a base learner for each step size, and of the learner (n,). The base
+    learners go from dark (small steps) to pale, the learner is dashed and black.
 
     Examples
     --------

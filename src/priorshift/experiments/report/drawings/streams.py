@@ -58,12 +58,7 @@ def paper_shifts(rounds: int = 200, seed: int = 0) -> dict[str, FloatArray]:
 
 
 def draw_shifts(alphas: Mapping[str, FloatArray]) -> Any:
-    """Draw what shifts look like, each in its own panel.
-
-    Parameters
-    ----------
-    alphas : mapping of str to (T,) array
-        The weight alpha_t of the class prior mu_2 in every round, by the title of the shift.
+    """Draw shifts by their titles, each in its own panel: the weight alpha_t of mu_2 (T,).
 
     Examples
     --------
@@ -100,27 +95,7 @@ def save_stream_picture(
 ) -> None:
     """Write a PNG with two panels: running error, and the prevalence of one class.
 
-    Parameters
-    ----------
-    path : path
-        The PNG; an old one is replaced when the new one is whole.
-    errors : mapping of str to (T,) array
-        Share of wrong predictions in each round, of up to three contenders in the order baseline,
-        learner, clairvoyant.
-    truth, estimate : (T,) arrays
-        Prevalence of one class: the stream's, and the learner's estimate.
-    share_name : str
-        Which class that is, for the axis.
-    title : str
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> series, words = np.linspace(0, 1, 5), {"share_name": "digit 8", "title": "A stream"}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_stream_picture(f"{folder}/a.png", {"FIX": series}, series, series, **words)
-    ...     pathlib.Path(f"{folder}/a.png").read_bytes()[1:4]
-    b'PNG'
+    ``errors`` are those of baseline, learner and clairvoyant, in this order.
     """
     with drawing_style():
         figure = new_figure(6.4, width=8.0)
@@ -162,20 +137,7 @@ def draw_peri(
 ) -> Any:
     """Draw errors in percent over the buffer size of the hint *Peri* (the paper's Figure 1).
 
-    Parameters
-    ----------
-    buffers : (n,) array_like
-        Buffer sizes, in rounds, rising.
-    mean : (n,) array_like
-        Error over the seeds.
-    period : int
-        The true period, whose multiples are marked by vertical lines.
-    std : (n,) array_like, optional
-        Without it no band is drawn.
-    references : mapping of str to (mean, std), optional
-        Levels to compare with, such as ``{"ATLAS": (6.03, 0.02)}``: horizontal lines.
-    name : str
-        What was run with the buffers.
+    Multiples of the true ``period`` are marked; ``references`` are levels (mean, std) beside it.
 
     Examples
     --------

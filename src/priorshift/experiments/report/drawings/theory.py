@@ -170,15 +170,7 @@ class UnbiasedData(NamedTuple):
 
 
 class ShrinkingData(NamedTuple):
-    r"""Lemma 2: the estimate's error by the size of the held-out set, about :math:`1/\sqrt{|S_0|}`.
-
-    Attributes
-    ----------
-    sizes, mean : (n,) array_like
-    std : (n,) array_like or None
-    exponent, exponent_error : float or None
-        Fitted slope of log error over log size; the lemma says -1/2.
-    """
+    """Lemma 2: the estimate's error by the size of the held-out set, of order ``|S_0|^(-1/2)``."""
 
     sizes: ArrayLike
     mean: ArrayLike
