@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from priorshift.risk import ImplicitSolver, RiskData, Softmax, class_risks, rewritten_risk
-from priorshift.risk.data import CurvatureData
 
 
 @pytest.fixture(scope="module")
@@ -52,28 +51,6 @@ def test_a_class_without_rows_has_no_risk():
     np.testing.assert_allclose(data.means[::2], kept.means)
     np.testing.assert_array_equal(data.means[1::2], 0.0)
     assert np.isfinite(found.gradient).all()
-
-
-def test_the_curvature_part_is_stratified_and_never_empty(rows):
-    X, y = rows
-    data = RiskData.of(X, y, 3)
-    part = CurvatureData.of(data, size=20)
-    counts = np.diff(part.offsets)
-    assert (counts >= np.minimum(data.counts, 16)).all()
-    assert (counts <= data.counts).all()
-    for k in range(3):
-        mine = {tuple(x) for x in X[y == k].astype(np.float32).tolist()}
-        taken = part.XT[:, part.offsets[k] : part.offsets[k + 1]].T.tolist()
-        assert {tuple(x) for x in taken} <= mine
-        assert len({tuple(x) for x in taken}) == counts[k]
-    upper, lower = np.triu_indices(4)
-    np.testing.assert_array_equal(part.products, part.XT[upper] * part.XT[lower])
-
-
-def test_a_part_of_many_rows_is_everything(rows):
-    X, y = rows
-    data = RiskData.of(X, y, 3)
-    np.testing.assert_array_equal(data.part.XT, data.XT)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-_FILES = ("lbfgs", "newton", "newton_cg", "softmax", "steps")
+_FILES = ("lbfgs", "newton_cg", "softmax", "steps")
 
 
 def __getattr__(name: str) -> Any:

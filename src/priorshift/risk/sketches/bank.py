@@ -51,7 +51,7 @@ def reference_models(data: RiskData, number: int, rng: np.random.Generator) -> F
     (13, 2, 2)
     """
     part = _some_rows(data, rng)
-    solver = ImplicitSolver(tolerance=1e-2, max_steps=50)
+    solver = ImplicitSolver(tolerance=1e-3, max_steps=50)
     zero = np.zeros((1, data.n_classes, data.XT.shape[0]), np.float32)
     step = np.array([float(part.XT.shape[1])])
     models: list[Float32Array] = []
