@@ -56,10 +56,9 @@ def make_plan(options: argparse.Namespace) -> tuple[Prepared, list[Row]]:
         for option, text in (("--mu1", options.mu1), ("--mu2", options.mu2))
     )
     firsts = [
-        replace(_run(options, prepared, learner, hint), shift=shift, mu1=mu1, mu2=mu2, **settings)
+        replace(run, shift=shift, mu1=mu1, mu2=mu2, **settings)
         for shift, settings in shifts.items()
-        for learner in options.learner
-        for hint in (_hints(options) if learner == "atlas-ada" else [None])
+        for run in _each(options, prepared)
     ]
     return prepared, _with_seeds(options, prepared, firsts, options.seeds or _SEEDS)
 
@@ -119,18 +118,7 @@ def _each(options: argparse.Namespace, prepared: Prepared) -> Iterator[StreamRun
 
 
 def given_priors(path: str, dataset: Dataset) -> FloatArray:
-    r"""Read the class prior of every round (T, K) from a table with a column for each class.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from priorshift.datasets import load_dataset
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with open(f"{folder}/priors.csv", "w") as file:
-    ...         size = file.write("2,0,1\n0.5,0.25,0.25\n1,0,0\n")
-    ...     given_priors(f"{folder}/priors.csv", load_dataset("synthetic")).tolist()
-    [[0.25, 0.25, 0.5], [0.0, 0.0, 1.0]]
-    """
+    """Read the class prior of every round (T, K) from a table with a column for each class."""
     with open_table(path) as table:
         places = [table.place(str(label), "--priors") for label in dataset.classes.tolist()]
         rows = list(table.rows)

@@ -157,17 +157,6 @@ class Estimate:
 
     A task's time is the mean of those that are alike; without any, its guess times how far all
     guesses have been off so far.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> a, b, c = (SimpleNamespace(alike=name, guess=lambda: 1.0) for name in "aab")
-    >>> estimate = Estimate(workers=1)
-    >>> estimate.left([a, b, c])
-    3.0
-    >>> estimate.learn(a, 4.0)
-    >>> estimate.left([b, c])
-    8.0
     """
 
     def __init__(self, workers: int) -> None:

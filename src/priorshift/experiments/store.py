@@ -38,11 +38,6 @@ class Store:
     happens to the process afterwards, and several processes may add at the same time. Settings and
     results are plain values for JSON; numbers come back to the last bit.
 
-    Parameters
-    ----------
-    path : str or path
-        The file; it is made where there is none.
-
     Examples
     --------
     >>> import tempfile

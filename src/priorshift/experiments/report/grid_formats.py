@@ -85,25 +85,6 @@ def to_latex(grid: Grid) -> str:
 
     It needs ``\usepackage{booktabs}`` and no more. Each row has two lines, the mean with its
     deviation and the paper's mean with the difference.
-
-    Examples
-    --------
-    >>> from priorshift.experiments.report.grid import Column, ColumnGroup, Entry, GridRow, Mark
-    >>> best = GridCell(Entry((4.25, 4.31)), Mark(bold=True))
-    >>> grid = Grid("Errors", "learner", (ColumnGroup("Lin", (Column("squ"),)),),
-    ...             (GridRow("ATLAS", (best,)),), bold="the best one")
-    >>> print(to_latex(grid).partition("tabcolsep}{3pt}")[2])
-    <BLANKLINE>
-    \begin{tabular}{lr}
-    \toprule
-     & \multicolumn{1}{c}{Lin} \\
-    \cmidrule(lr){2-2}
-    learner & squ \\
-    \midrule
-    ATLAS & \textbf{4.28}{\tiny$\pm$0.04} \\
-    \bottomrule
-    \end{tabular}
-    \end{table}
     """
     return render("grid.tex.j2", grid=grid)
 

@@ -69,19 +69,7 @@ def page_html(title: str, lead: str, parts: Sequence[Part]) -> str:
 
 
 def page_markdown(title: str, pairs: Sequence[tuple[str, object]], parts: Sequence[Part]) -> str:
-    """Return the text of a Markdown file with a section for each part.
-
-    Examples
-    --------
-    >>> print(page_markdown("Report", [("seeds", 5)], [Part("a", "A", ["Words."])]), end="")
-    # Report
-    <BLANKLINE>
-    - seeds: 5
-    <BLANKLINE>
-    ## A
-    <BLANKLINE>
-    Words.
-    """
+    """Return the text of a Markdown file with a section for each part."""
     words = {"title": title, "pairs": pairs, "parts": parts, "counted": claims_count}
     return render("page.md.j2", **words) + "\n"
 

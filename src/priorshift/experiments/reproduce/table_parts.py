@@ -31,16 +31,7 @@ _ORACLE_WORDS = "The oracle knows every round's class prior and the densities."
 
 
 def table_1(experiment: Experiment, results: Results) -> Part:
-    """Learners under four shifts on synthetic data.
-
-    Examples
-    --------
-    >>> from priorshift.experiments.reproduce.plan import plan
-    >>> table = plan("table1", quick=True, seeds=1)
-    >>> found = {run: {"error": 5.0, "oracle_error": 2.0} for run in table.runs["cell"]}
-    >>> [row.label for row in table_1(table, found).grids["table1"].rows][-2:]
-    ['AUTO', 'oracle']
-    """
+    """Learners under four shifts on synthetic data."""
     cells: dict[tuple[str, str], Entry] = {}
     for run, some in by_seed(experiment.runs["cell"]).items():
         shift = str(run.shift)
