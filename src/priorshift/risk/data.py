@@ -143,17 +143,6 @@ class RiskData:
         return float(np.sqrt(self.squares.mean(dtype=np.float64) / len(self.XT)))
 
     @cached_property
-    def moments(self) -> FloatArray:
-        """Largest eigenvalue of the second moment of each class (K,)."""
-        if self.whole is not None:
-            return self.whole.moments
-        if self.weights is not None:
-            roots = (self.XT[:, a:b] * np.sqrt(w) for a, b, w in self._pieces(self.weights))
-            return np.array([_largest_eigenvalue(rows) for rows in roots])
-        pieces = zip(self.offsets[:-1], self.offsets[1:], strict=True)
-        return np.array([_largest_eigenvalue(self.XT[:, a:b]) / max(b - a, 1) for a, b in pieces])
-
-    @cached_property
     def shares(self) -> Float32Array:
         """Each sample's share of its class (n,): they add up to one in every class."""
         if self.weights is not None:
@@ -207,9 +196,3 @@ def read_only(XT: Float32Array) -> Float32Array:
     view = np.ascontiguousarray(XT).view()
     view.flags.writeable = False
     return view
-
-
-def _largest_eigenvalue(XT: FloatArray | Float32Array) -> float:
-    """Largest eigenvalue of ``XT XT'``, from above."""
-    moment = (XT @ XT.T).astype(np.float64)
-    return 1.0001 * float(np.linalg.eigvalsh(moment)[-1])  # above the float32 rounding
