@@ -32,25 +32,19 @@ SIZES = (
 
 
 @contextmanager
-def _forced(numba: bool, largest_newton: int) -> Iterator[None]:
+def _forced(numba: bool) -> Iterator[None]:
     """Have the solver choose another way than it would."""
-    old = compiled.available, implicit._LARGEST_NEWTON, implicit._IN_CACHE
-    if not numba:
-        compiled.available = lambda: False  # type: ignore[assignment]
-    implicit._LARGEST_NEWTON, implicit._IN_CACHE = largest_newton, 1 << 40
+    old = compiled.available, implicit._IN_CACHE
+    compiled.available = lambda: numba  # type: ignore[assignment]
+    implicit._IN_CACHE = 1 << 40
     try:
         yield
     finally:
-        compiled.available, implicit._LARGEST_NEWTON, implicit._IN_CACHE = old  # type: ignore[assignment]
+        compiled.available, implicit._IN_CACHE = old  # type: ignore[assignment]
 
 
-# Whether with numba, and the most weights that a full Hessian is made of.
-WAYS = {
-    "compiled Newton": (True, 1000),
-    "compiled CG": (True, 0),
-    "NumPy Newton": (False, 1000),
-    "NumPy CG": (False, 0),
-}
+# Whether with numba.
+WAYS = {"compiled": True, "NumPy": False}
 
 
 def line(rows: int, width: int, n_classes: int, loss: Any, seconds: float) -> str:
@@ -70,12 +64,11 @@ def line(rows: int, width: int, n_classes: int, loss: Any, seconds: float) -> st
 
     start = solve(W, near / near.sum()).W
     cells = []
-    for name, way in WAYS.items():
-        one_way = isinstance(loss, Hinge) and name != "NumPy CG"
-        if one_way or ("Newton" in name and width * n_classes > 1000):
+    for way in WAYS.values():
+        if isinstance(loss, Hinge) and way:
             cells.append("-")
             continue
-        with _forced(*way):
+        with _forced(way):
             found = solve(start, hint)
             took = median_time(lambda: solve(start, hint), seconds)
         cells.append(f"{1e3 * took:.1f} ms, {found.residual.max():.0e}")

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from priorshift.datasets import Dataset, load_dataset
-from priorshift.experiments.paper.tables import TABLE_2
+from priorshift.experiments.paper import TABLE_2
 from priorshift.learners import as_learner
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name

@@ -6,7 +6,7 @@ from benchmarks.beyond.runs import SHIFTS, Measurer, Numbers, Problem
 from benchmarks.beyond.verdicts import close, counted, number, show
 from benchmarks.tracking import calibrated_source
 from priorshift.experiments.description import StreamRun
-from priorshift.experiments.paper.tables import TABLE_2
+from priorshift.experiments.paper import TABLE_2
 
 _TITLE = """\
 The paper's Table 2: synthetic data, {rounds:,} rounds, {seeds} seeds, error in %. f: an ordinary

@@ -22,7 +22,6 @@ from priorshift.experiments.description import Data, StreamRun
 from priorshift.experiments.perform import Prepared
 from priorshift.experiments.planning import Row, make_plan, row_label
 from priorshift.experiments.progress import Estimate, Progress, Status
-from priorshift.experiments.reproduce.plan import plan as paper_plan
 from priorshift.experiments.runner import Runner, TaskError, start_method, usable_cores
 from priorshift.experiments.store import Store
 
@@ -158,12 +157,6 @@ def test_a_failure_names_its_task_and_loses_nothing(tmp_path, marks, jobs):
     assert times_done(marks)["2"] == 1
 
 
-@pytest.mark.parametrize("jobs", [0, 1, 2])
-def test_a_failing_task_is_named(jobs):
-    with pytest.raises(InputError, match=r"^lin failing, seed \d: broken"):
-        Runner(jobs=jobs).results([Failing(0), Failing(1)])
-
-
 def test_a_bug_in_a_task_is_named_and_keeps_its_traceback():
     with pytest.raises(TaskError, match="lin failing, seed 0: KeyError") as caught:
         Runner(jobs=1).results([Failing(0, KeyError)])
@@ -183,16 +176,6 @@ def test_each_way_to_start_gives_the_same_bits(plan, method, monkeypatch):
         pytest.skip("only Linux forks")
     monkeypatch.setattr(module, "start_method", lambda: method)
     assert without_clock(run_all(plan, 1)) == without_clock(run_all(plan, 2))
-
-
-def test_real_runs_of_the_paper_do_not_depend_on_the_number_of_processes(tmp_path):
-    runs = paper_plan("table1", quick=True, seeds=1).runs["cell"]
-    tasks = [run for run in runs if run.learner in ("fth", "uogd", "tracker")][:6]
-    stores = [Store(tmp_path / f"{jobs}.db") for jobs in (1, 2)]
-    one, two = (Runner(store, jobs).results(tasks) for jobs, store in enumerate(stores, 1))
-    assert without_clock(one) == without_clock(two)
-    first, second = (sorted(repr(key) for key, _ in store) for store in stores)
-    assert first == second
 
 
 def test_a_process_with_threads_is_not_forked():

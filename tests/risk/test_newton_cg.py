@@ -162,9 +162,9 @@ def by_scipy(X, y, mix, centre, eta, radius, reference):
 @pytest.mark.parametrize(("radius", "bound"), [(1.0, True), (40.0, False)])
 @pytest.mark.parametrize("together", [True, False])
 def test_against_scipy(reference, monkeypatch, K, d, radius, bound, together):
-    monkeypatch.setattr(implicit_module, "_LARGEST_NEWTON", 0)
     if together:
         monkeypatch.setattr(implicit_module, "_IN_CACHE", -1)
+        monkeypatch.setattr(implicit_module, "_NARROW", -1)
     data, X, y, mix, W, _ = problem(K=K, d=d, n=200)
     X = X.astype(np.float32).astype(np.float64)
     centre = project_ball(W, radius)
@@ -182,7 +182,7 @@ def test_against_scipy(reference, monkeypatch, K, d, radius, bound, together):
 
 @pytest.mark.parametrize("largest", [1 << 21, -1])
 def test_a_wide_model_is_solved_in_few_evaluations(monkeypatch, largest):
-    """More than 128 weights: the dispatch itself, and what Newton's method is for."""
+    """What Newton's method is for."""
     monkeypatch.setattr(implicit_module, "_IN_CACHE", largest)
     data, _, _, mix, W, _ = problem(K=5, d=40, n=2500)
     steps = np.array([0.1, 3.0, 40.0])
@@ -219,8 +219,7 @@ def test_starts_just_inside_of_the_sphere(monkeypatch, largest, off):
     assert found.evaluations <= 3 * 10
 
 
-def test_large_features_raise_the_tolerance(monkeypatch):
-    monkeypatch.setattr(implicit_module, "_LARGEST_NEWTON", 0)
+def test_large_features_raise_the_tolerance():
     data, _, _, mix, W, _ = problem(scale=50.0)
     assert data.scale == pytest.approx(np.sqrt((data.XT.astype(float) ** 2).mean()), rel=1e-5)
     centre = project_ball(W, 0.05)

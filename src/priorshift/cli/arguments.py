@@ -9,13 +9,7 @@ _MOST = 10**9
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Keep the line breaks of the examples, and show defaults.
-
-    Examples
-    --------
-    >>> HelpFormatter("priorshift").format_help()
-    ''
-    """
+    """Keep the line breaks of the examples, and show defaults."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         text = action.help

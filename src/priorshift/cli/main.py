@@ -84,13 +84,7 @@ class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are one line.
-
-    Examples
-    --------
-    >>> build_parser().prog
-    'priorshift'
-    """
+    """An argument parser whose complaints are one line."""
 
     def error(self, message: str) -> NoReturn:
         """Write the line and end with status 2."""
@@ -127,11 +121,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0 is success, 2 bad usage or bad input (with one line on standard error), 1 a worker that
     died, 130 an interrupt.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments; by default those of the process.
 
     Examples
     --------

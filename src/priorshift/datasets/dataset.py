@@ -90,13 +90,7 @@ class Dataset:
 
 
 def check_rows(values: AnyArray, where: str) -> AnyArray:
-    """Return a table of finite floats, or refuse it.
-
-    Examples
-    --------
-    >>> check_rows(np.array([[1, 2]]), "X0")
-    array([[1., 2.]])
-    """
+    """Return a table of finite floats, or refuse it."""
     if values.dtype.kind not in "fiub":
         raise InputError(f"{where} is of type {values.dtype}; give real numbers")
     if values.ndim != 2 or 0 in values.shape:

@@ -47,11 +47,6 @@ class DigitsSplit(NamedTuple):
 def digits_split(seed: int = _SEED) -> DigitsSplit:
     """Split the digits at random into train, held-out set and pool.
 
-    Parameters
-    ----------
-    seed : int
-        Fixes the split.
-
     Examples
     --------
     >>> int(digits_split(seed=0).X_train.max())
@@ -68,11 +63,6 @@ def digits_split(seed: int = _SEED) -> DigitsSplit:
 
 def digits_dataset(seed: int = _SEED) -> Dataset:
     """Return the digits as a :class:`Dataset`: train and held-out set are the offline set.
-
-    Parameters
-    ----------
-    seed : int
-        Fixes the split.
 
     Examples
     --------

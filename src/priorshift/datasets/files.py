@@ -71,10 +71,6 @@ def load_dataset(name_or_path: str | os.PathLike[str]) -> Dataset:
         "synthetic", "digits", the NAME of a NAME.npz in the data folder (environment variable
         ``PRIORSHIFT_DATA``), or a path that ends in ``.npz``.
 
-    Returns
-    -------
-    Dataset
-
     Examples
     --------
     >>> load_dataset("digits").X0.shape
@@ -94,11 +90,6 @@ def file_dataset(path: str | os.PathLike[str]) -> Dataset:
     ``X0, y0`` is the labelled offline set, ``X1, y1`` the pool that online rows are drawn from.
     ``P0`` and ``P1`` hold class probabilities in place of features, columns in the sorted order of
     the labels. A file with both is read as features.
-
-    Parameters
-    ----------
-    path : path
-        An ``.npz`` file.
 
     Raises
     ------
@@ -156,13 +147,7 @@ def data_folder() -> Path:
 
 
 def named_file(name: str) -> Path:
-    """Return where ``NAME.npz`` is: in the first data folder that has it, or else would be.
-
-    Examples
-    --------
-    >>> named_file("no_such_name").name
-    'no_such_name.npz'
-    """
+    """Return where ``NAME.npz`` is: in the first data folder that has it, or else would be."""
     places = [folder / f"{name}.npz" for folder in data_folders()]
     return next((path for path in places if os.path.exists(path)), places[0])
 
@@ -182,11 +167,6 @@ def named_dataset(name: str, *, standardise: bool = True) -> Dataset:
     standardise : bool
         False leaves other features than pixels as they are in the file: for principal components,
         which are arbitrary once columns that were components already have the same deviation.
-
-    Raises
-    ------
-    FileFormatError
-        When there is no such file, or it is broken.
 
     Examples
     --------
@@ -239,12 +219,7 @@ that ends in .npz
 
 
 def check_name(name: str) -> None:
-    """Refuse what is no plain name.
-
-    Examples
-    --------
-    >>> check_name("mnist")
-    """
+    """Refuse what is no plain name."""
     if not name or Path(name).name != name or "\\" in name or name.startswith("."):
         raise InputError(
             f"{name!r} is no name of a data set; give a plain name, or a path that ends in .npz"
@@ -301,16 +276,6 @@ def _how_to_get(name: str) -> str:
 
 def read_arrays(path: str | os.PathLike[str], wanted: Sequence[str]) -> dict[str, AnyArray]:
     """Read those of the ``wanted`` arrays that an ``.npz`` file holds; never unpickle.
-
-    Parameters
-    ----------
-    path : path
-    wanted : sequence of str
-        Names of arrays; other arrays of the file are left alone.
-
-    Returns
-    -------
-    dict of ndarray
 
     Raises
     ------

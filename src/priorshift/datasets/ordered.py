@@ -64,15 +64,7 @@ class OrderedData:
         near: int = 500,
         rounds: int | None = None,
     ) -> RecordedStream:
-        """Return the stream, with the settings of ``RecordedStream``.
-
-        Examples
-        --------
-        >>> from priorshift.datasets import load_dataset
-        >>> data = load_dataset("digits")
-        >>> len(OrderedData(data, np.sort(data.y1)).stream(10, every=2))
-        30
-        """
+        """Return the stream, with the settings of ``RecordedStream``."""
         return RecordedStream(
             self.dataset.population,
             self.y,

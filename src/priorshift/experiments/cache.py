@@ -52,11 +52,6 @@ def code_digest() -> str:
     """SHA-256 of the code that results come from, so that a changed learner is another learner.
 
     A version number alone would not do: it stays the same while the code is being worked on.
-
-    Examples
-    --------
-    >>> len(code_digest())
-    64
     """
     root = Path(__file__).parents[1]
     found = hashlib.sha256()
@@ -71,12 +66,6 @@ def code_digest() -> str:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Versions of the packages that fit f0 and do the sums.
-
-    Examples
-    --------
-    >>> "numpy" in package_versions()
-    True
-    """
+    """Versions of the packages that fit f0 and do the sums."""
     names = ("numpy", "scipy", "scikit-learn", *(["numba"] if available() else []))
     return {name: version(name) for name in names}

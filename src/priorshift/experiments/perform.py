@@ -39,14 +39,7 @@ _MULTIPLICATIONS = 2e9  # a second
 
 
 class Prepared:
-    """What all runs on the same data share: made once, and sent to every worker once.
-
-    Examples
-    --------
-    >>> run = StreamRun(Data("digits", "digits"), "fth", "predict-first", 20, 40, 0, shift="lin")
-    >>> prepare([run]).source(run).n_classes
-    10
-    """
+    """What all runs on the same data share: made once, and sent to every worker once."""
 
     def __init__(self, data: Data) -> None:
         loaded = data.load()
@@ -157,14 +150,7 @@ def _hint(run: StreamRun) -> Hint | None:
 
 
 def calibration_of(run: StreamRun) -> Calibration:
-    """The calibration of f0 that a run asks for, by default its learner's own.
-
-    Examples
-    --------
-    >>> data = Data("synthetic", "synthetic")
-    >>> calibration_of(StreamRun(data, "auto", "predict-first", 100, 30, 0)).name
-    'auto'
-    """
+    """The calibration of f0 that a run asks for, by default its learner's own."""
     return as_calibration(run.calibration or make_learner(run).calibration)
 
 
@@ -236,14 +222,7 @@ def thinned(rows: FloatArray, points: int = _POINTS) -> FloatArray:
 
 
 def guess(run: StreamRun, prepared: Prepared | None = None) -> float:
-    """Seconds that a run may take; where the data are known, so is the size of its products.
-
-    Examples
-    --------
-    >>> data = Data("synthetic", "synthetic")
-    >>> round(guess(StreamRun(data, "atlas", "predict-first", 100, 10_000, 0, shift="squ")), 6)
-    3.1
-    """
+    """Seconds that a run may take; where the data are known, so is the size of its products."""
     unit = _GUESSES.get(run.learner, 0.5)
     if run.learner == "atlas-ada":
         unit = unit if run.data.dataset == "synthetic" else _WIDE_ATLAS_ADA
@@ -257,12 +236,7 @@ def guess(run: StreamRun, prepared: Prepared | None = None) -> float:
 
 
 def prepare_kernels(kernels: Iterable[str], say: Callable[[str], None]) -> None:
-    """Compile the kernels that learners will call, once for all processes; say so where it is slow.
-
-    Examples
-    --------
-    >>> prepare_kernels(["none"], print)
-    """
+    """Compile the kernels that learners will call, for all processes; say so where it is slow."""
     wanted = set(kernels) - {"none"}
     if wanted and compiled.available():
         from priorshift.risk.compiled.warm import warm_up

@@ -56,10 +56,9 @@ def make_plan(options: argparse.Namespace) -> tuple[Prepared, list[Row]]:
         for option, text in (("--mu1", options.mu1), ("--mu2", options.mu2))
     )
     firsts = [
-        replace(_run(options, prepared, learner, hint), shift=shift, mu1=mu1, mu2=mu2, **settings)
+        replace(run, shift=shift, mu1=mu1, mu2=mu2, **settings)
         for shift, settings in shifts.items()
-        for learner in options.learner
-        for hint in (_hints(options) if learner == "atlas-ada" else [None])
+        for run in _each(options, prepared)
     ]
     return prepared, _with_seeds(options, prepared, firsts, options.seeds or _SEEDS)
 
@@ -119,18 +118,7 @@ def _each(options: argparse.Namespace, prepared: Prepared) -> Iterator[StreamRun
 
 
 def given_priors(path: str, dataset: Dataset) -> FloatArray:
-    r"""Read the class prior of every round (T, K) from a table with a column for each class.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from priorshift.datasets import load_dataset
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with open(f"{folder}/priors.csv", "w") as file:
-    ...         size = file.write("2,0,1\n0.5,0.25,0.25\n1,0,0\n")
-    ...     given_priors(f"{folder}/priors.csv", load_dataset("synthetic")).tolist()
-    [[0.25, 0.25, 0.5], [0.0, 0.0, 1.0]]
-    """
+    """Read the class prior of every round (T, K) from a table with a column for each class."""
     with open_table(path) as table:
         places = [table.place(str(label), "--priors") for label in dataset.classes.tolist()]
         rows = list(table.rows)
@@ -141,14 +129,7 @@ def given_priors(path: str, dataset: Dataset) -> FloatArray:
 
 
 def row_label(row: Row) -> str:
-    """Short name of a row, for progress.
-
-    Examples
-    --------
-    >>> data = Data("synthetic", "synthetic")
-    >>> row_label([StreamRun(data, "fix", "predict-first", 100, 40, 0, shift="lin")])
-    'lin fix'
-    """
+    """Short name of a row, for progress."""
     return " ".join(filter(None, (row[0].course, row[0].learner, row[0].hint)))
 
 
@@ -181,13 +162,7 @@ def _has(learner: str, setting: str) -> bool:
 
 
 def uses_sketch(learner: str) -> bool:
-    """Tell whether a learner reads the held-out set every round, and so can read a sketch of it.
-
-    Examples
-    --------
-    >>> [name for name in LEARNERS if uses_sketch(name)]
-    ['uogd', 'atlas', 'atlas-ada']
-    """
+    """Tell whether a learner reads the held-out set every round, and so can read a sketch of it."""
     return _has(learner, "sketch")
 
 
@@ -254,15 +229,6 @@ def _given(options: argparse.Namespace, learner: str) -> dict[str, Any]:
 def class_prior(text: str, dataset: Dataset, option: str) -> FloatArray:
     """Read a class prior: shares with commas between them, or one class that has it all.
 
-    Parameters
-    ----------
-    text : str
-        As many shares as there are classes, or a class by its label, or else by its index.
-    dataset : Dataset
-        Whose classes they are.
-    option : str
-        What to call the value in an error.
-
     Examples
     --------
     >>> from priorshift.datasets import load_dataset
@@ -325,19 +291,7 @@ def sketch_name(text: str) -> str:
 
 
 def make_record(row: Row, found: Sequence[Mapping[str, Any]]) -> Record:
-    """Sum up the seeds of a row.
-
-    Examples
-    --------
-    >>> names = ("error", "fix_error", "oracle_error", "calibrated_oracle_error", "prior_error")
-    >>> measured = [dict.fromkeys(names, e) for e in (5.0, 7.0)]
-    >>> more = {"variation": 3.0, "seconds": 1.0, "calibration_map": "none"}
-    >>> data = Data("synthetic", "synthetic")
-    >>> run = StreamRun(data, "fix", "predict-first", 10, 100, 0, shift="lin")
-    >>> record = make_record([run, run], [{**one, **more} for one in measured])
-    >>> record["error_mean"], round(record["error_std"], 3), record["rounds_per_second"]
-    (6.0, 1.414, 100.0)
-    """
+    """Sum up the seeds of a row."""
     run = row[0]
     errors = [one["error"] for one in found]
     seconds = sum(one["seconds"] for one in found)
@@ -384,13 +338,7 @@ def _final_weights(found: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]
 
 
 def summary(record: Record) -> str:
-    """Say in one line what all seeds of a row gave.
-
-    Examples
-    --------
-    >>> summary({"error_mean": 5.4, "errors": [5.4], "seconds": 0.5, "rounds_per_second": 2e3})
-    '5.40 % error, 1 seed, 0.5 s, 2,000 rounds/s'
-    """
+    """Say in one line what all seeds of a row gave."""
     count = len(record["errors"])
     return (
         f"{record['error_mean']:.2f} % error, {count} seed{'s' * (count > 1)}, "
@@ -399,15 +347,7 @@ def summary(record: Record) -> str:
 
 
 def is_papers(options: argparse.Namespace) -> bool:
-    """Tell whether a run is the paper's in all but its number of rounds and seeds.
-
-    Examples
-    --------
-    >>> from priorshift.cli.main import build_parser
-    >>> parse = build_parser().parse_args
-    >>> is_papers(parse(["run"])), is_papers(parse(["run", "--preset", "theory"]))
-    (True, False)
-    """
+    """Tell whether a run is the paper's in all but its number of rounds and seeds."""
     own_values = (
         *("mu1", "mu2", "period", "probability", "window", "sketch"),
         *("order", "time", "priors"),

@@ -72,13 +72,7 @@ class Status(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """A status of one line, of work that is no list of tasks.
-
-    Examples
-    --------
-    >>> Lines("1,000 rows").line
-    '1,000 rows'
-    """
+    """A status of one line, of work that is no list of tasks."""
 
     line: str
     running: tuple[Running, ...] = ()
@@ -87,16 +81,7 @@ class Lines(NamedTuple):
 class Progress:
     """Shows a status on standard error: redrawn on a terminal, a line now and then elsewhere.
 
-    Parameters
-    ----------
-    quiet : bool
-        Write nothing.
-    log : bool
-        Whether a line is written now and then where nothing can be redrawn.
-    stream : text file, optional
-        By default standard error.
-    clock : callable
-        Seconds that pass.
+    ``log=False`` writes no such lines; what is said stays.
 
     Examples
     --------
@@ -172,17 +157,6 @@ class Estimate:
 
     A task's time is the mean of those that are alike; without any, its guess times how far all
     guesses have been off so far.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> a, b, c = (SimpleNamespace(alike=name, guess=lambda: 1.0) for name in "aab")
-    >>> estimate = Estimate(workers=1)
-    >>> estimate.left([a, b, c])
-    3.0
-    >>> estimate.learn(a, 4.0)
-    >>> estimate.left([b, c])
-    8.0
     """
 
     def __init__(self, workers: int) -> None:
@@ -211,14 +185,7 @@ class Estimate:
 
 
 def can_redraw(stream: TextIO) -> bool:
-    """Tell whether lines written to a stream can be taken back.
-
-    Examples
-    --------
-    >>> import io
-    >>> can_redraw(io.StringIO())
-    False
-    """
+    """Tell whether lines written to a stream can be taken back."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 

@@ -35,23 +35,11 @@ _NOT_BEGUN = -1
 
 
 class TaskError(RuntimeError):
-    """A task failed for a reason that is not the user's.
-
-    Examples
-    --------
-    >>> issubclass(TaskError, ValueError)
-    False
-    """
+    """A task failed for a reason that is not the user's."""
 
 
 class Done(NamedTuple):
-    """A task with its record, and whether the record was found ready.
-
-    Examples
-    --------
-    >>> Done._fields
-    ('task', 'record', 'ready')
-    """
+    """A task with its record, and whether the record was found ready."""
 
     task: Task
     record: dict[str, Any]
@@ -114,13 +102,8 @@ class Runner:
     ) -> dict[Task, dict[str, Any]]:
         """Return the record of every task; only those that the store does not know are done.
 
-        Parameters
-        ----------
-        tasks : iterable of Task
-        tell : callable, optional
-            Called with each record as soon as it is there, those found ready first.
-        prepared : mapping, optional
-            What some groups of tasks share, where it was made before.
+        ``tell`` is called with each record as soon as it is there, those found ready first;
+        ``prepared`` is what some groups of tasks share, where it was made before.
         """
         wanted = list(dict.fromkeys(tasks))
         found = self.ready(wanted)
@@ -299,11 +282,6 @@ def start_method() -> str:
     A forked one is at work at once; any other has to import everything anew, which takes longer
     than many a run. To fork is safe where no other thread could be caught holding a lock, and while
     BLAS and OpenMP are kept to one thread as they are here.
-
-    Examples
-    --------
-    >>> start_method() in multiprocessing.get_all_start_methods()
-    True
     """
     alone = threading.active_count() == 1
     return "fork" if sys.platform == "linux" and alone else "spawn"
@@ -400,13 +378,7 @@ def _named(task: Task) -> Iterator[None]:
 
 
 def usable_cores() -> int:
-    """Count the cores that this process may use.
-
-    Examples
-    --------
-    >>> 1 <= usable_cores() <= os.cpu_count()
-    True
-    """
+    """Count the cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

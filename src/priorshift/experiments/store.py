@@ -38,11 +38,6 @@ class Store:
     happens to the process afterwards, and several processes may add at the same time. Settings and
     results are plain values for JSON; numbers come back to the last bit.
 
-    Parameters
-    ----------
-    path : str or path
-        The file; it is made where there is none.
-
     Examples
     --------
     >>> import tempfile
@@ -171,13 +166,7 @@ def _prepare(base: sqlite3.Connection) -> None:
 
 
 def canonical(value: Any) -> str:
-    """Write JSON so that equal values are equal texts.
-
-    Examples
-    --------
-    >>> canonical({"b": 1, "a": 0.1})
-    '{"a":0.1,"b":1}'
-    """
+    """Write JSON so that equal values are equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

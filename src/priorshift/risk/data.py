@@ -47,7 +47,7 @@ class RiskData:
     offsets : (K + 1,) array
         Class ``k`` holds the columns ``offsets[k]:offsets[k + 1]``.
     whole : RiskData, optional
-        The set that this one is a block of; its norms and curvature serve the block too.
+        The set that this one is a block of; its norms serve the block too.
     weights : (n,) float32 array, optional
         Share of each sample in its class's risk: not negative, adding up to one within each class.
         None is the plain mean.
@@ -143,25 +143,6 @@ class RiskData:
         return float(np.sqrt(self.squares.mean(dtype=np.float64) / len(self.XT)))
 
     @cached_property
-    def moments(self) -> FloatArray:
-        """Largest eigenvalue of the second moment of each class (K,)."""
-        if self.whole is not None:
-            return self.whole.moments
-        if self.weights is not None:
-            roots = (self.XT[:, a:b] * np.sqrt(w) for a, b, w in self._pieces(self.weights))
-            return np.array([_largest_eigenvalue(rows) for rows in roots])
-        pieces = zip(self.offsets[:-1], self.offsets[1:], strict=True)
-        return np.array([_largest_eigenvalue(self.XT[:, a:b]) / max(b - a, 1) for a, b in pieces])
-
-    @cached_property
-    def part(self) -> CurvatureData:
-        """The part of the held-out set on which second derivatives are measured."""
-        if self.whole is not None:
-            return self.whole.part
-        size = max(512, 6 * self.n_classes * self.XT.shape[0])
-        return CurvatureData.of(self, size)
-
-    @cached_property
     def shares(self) -> Float32Array:
         """Each sample's share of its class (n,): they add up to one in every class."""
         if self.weights is not None:
@@ -181,55 +162,6 @@ class RiskData:
         if self.weights is not None:
             return np.repeat(prior.astype(np.float32), self.counts) * self.weights
         return np.repeat((prior / np.maximum(self.counts, 1)).astype(np.float32), self.counts)
-
-
-@dataclass(frozen=True, eq=False)
-class CurvatureData:
-    """A stratified part of the held-out set, with the outer products of its samples.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.risk.losses import Softmax
-    >>> X, y = np.array([[1.0], [3.0], [2.0]]), np.array([0, 0, 1])
-    >>> part = CurvatureData.of(RiskData.of(X, y, n_classes=2), size=3)
-    >>> from priorshift.risk.curvature import hessian
-    >>> hessian(part, Softmax(), np.zeros((1, 2, 1), np.float32), np.array([0.5, 0.5]))
-    array([[[ 1.125, -1.125],
-            [-1.125,  1.125]]])
-    """
-
-    XT: Float32Array
-    offsets: IntArray
-    shares: Float32Array
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "XT", read_only(self.XT))
-
-    @cached_property
-    def products(self) -> Float32Array:
-        """Products of every pair of features (d (d + 1) / 2, m), upper triangle."""
-        upper, lower = np.triu_indices(self.XT.shape[0])
-        return np.asarray(self.XT[upper] * self.XT[lower])
-
-    @classmethod
-    def of(cls, data: RiskData, size: int) -> CurvatureData:
-        """Take about ``size`` evenly spaced columns, each class in proportion and never empty."""
-        share = min(1.0, size / data.XT.shape[1])
-        columns = []
-        for a, b in zip(data.offsets[:-1], data.offsets[1:], strict=True):
-            taken = max(min(16, b - a), int(np.ceil(share * (b - a))))
-            columns.append(np.linspace(a, b, taken, endpoint=False).astype(np.intp))
-        offsets = np.cumsum([0, *map(len, columns)]).astype(np.intp)
-        taken_columns = np.concatenate(columns)
-        shares = data.shares[taken_columns]
-        totals = class_sums(shares, offsets, dtype=np.float32)
-        XT = np.ascontiguousarray(data.XT[:, taken_columns])
-        return cls(XT, offsets, shares / np.repeat(totals, np.diff(offsets)))
-
-    def sample_weights(self, prior: FloatArray) -> Float32Array:
-        """Spread class weights over the samples of the part."""
-        return np.repeat(prior.astype(np.float32), np.diff(self.offsets)) * self.shares
 
 
 def class_sums(
@@ -264,9 +196,3 @@ def read_only(XT: Float32Array) -> Float32Array:
     view = np.ascontiguousarray(XT).view()
     view.flags.writeable = False
     return view
-
-
-def _largest_eigenvalue(XT: FloatArray | Float32Array) -> float:
-    """Largest eigenvalue of ``XT XT'``, from above."""
-    moment = (XT @ XT.T).astype(np.float64)
-    return 1.0001 * float(np.linalg.eigvalsh(moment)[-1])  # above the float32 rounding

@@ -22,16 +22,9 @@ class Loss(Protocol):
     """What the kernel needs of a loss."""
 
     name: ClassVar[str]
-    needs_label: ClassVar[bool]
-    smooth: ClassVar[bool]
 
     def potential(self, Z: Float32Array, label: int) -> Float32Array:
         """Return ``phi_label`` of the logits ``Z`` (N, K, m), and turn ``Z`` into its gradient."""
-        ...
-
-    @property
-    def curvature(self) -> float:
-        """An upper bound of the largest eigenvalue of the Hessian of ``phi``."""
         ...
 
     def largest(self, logit_gap: float, n_classes: int) -> float:
@@ -63,17 +56,10 @@ class Softmax:
     """
 
     name: ClassVar[str] = "softmax"
-    needs_label: ClassVar[bool] = False
-    smooth: ClassVar[bool] = True
 
     def potential(self, Z: Float32Array, label: int) -> Float32Array:
         """Log-sum-exp; ``Z`` becomes the probabilities."""
         return _softmax_in_place(Z)
-
-    @property
-    def curvature(self) -> float:
-        """``diag(p) - p p^T`` never exceeds one half."""
-        return 0.5
 
     def largest(self, logit_gap: float, n_classes: int) -> float:
         """``log(1 + (K - 1) exp(gap))``."""
@@ -93,8 +79,6 @@ class Hinge:
     """
 
     name: ClassVar[str] = "hinge"
-    needs_label: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
 
     def potential(self, Z: Float32Array, label: int) -> Float32Array:
         """Largest logit, rivals lifted by 1; ``Z`` becomes the one-hot of that class."""
@@ -104,11 +88,6 @@ class Hinge:
         Z[...] = 0.0
         np.put_along_axis(Z, best, 1.0, axis=1)
         return top
-
-    @property
-    def curvature(self) -> float:
-        """The hinge has no finite curvature."""
-        return float("inf")
 
     def largest(self, logit_gap: float, n_classes: int) -> float:
         """``1 + gap``."""
@@ -130,19 +109,12 @@ class SmoothedHinge:
 
     tau: float = 0.01
     name: ClassVar[str] = "smoothed-hinge"
-    needs_label: ClassVar[bool] = True
-    smooth: ClassVar[bool] = True
 
     def potential(self, Z: Float32Array, label: int) -> Float32Array:
         """Softened maximum; ``Z`` becomes its softmax weights."""
         Z[:, label] -= 1.0
         Z /= np.float32(self.tau)
         return _softmax_in_place(Z) * np.float32(self.tau) + np.float32(1.0)
-
-    @property
-    def curvature(self) -> float:
-        """Softmax curvature over the temperature."""
-        return 0.5 / self.tau
 
     def largest(self, logit_gap: float, n_classes: int) -> float:
         """``1 + gap + tau log K``."""

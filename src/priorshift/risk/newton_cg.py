@@ -68,18 +68,7 @@ class Part(NamedTuple):
 
 
 class Curvature:
-    """The Hessian of the risk at the point of one pass, for each base learner.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.risk.losses import Softmax
-    >>> data = RiskData.of(np.array([[1.0], [3.0], [2.0]]), np.array([0, 0, 1]), n_classes=2)
-    >>> W = np.zeros((1, 2, 1), np.float32)
-    >>> _, curvature = curved_pass(data, Softmax(), W, np.array([0.5, 0.5]))
-    >>> curvature.times(np.array([[[1.0]], [[0.0]]], np.float32)).tolist()
-    [[[1.125]], [[-1.125]]]
-    """
+    """The Hessian of the risk at the point of one pass, for each base learner."""
 
     def __init__(self, part: Part, planes: Float32Array, scale: float) -> None:
         """``planes`` (K - 1, N, m) are the weighted probabilities of all classes but the first."""

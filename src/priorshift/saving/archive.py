@@ -72,15 +72,7 @@ def write(
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """Return the manifest and the blocks; every size, sum and name is checked first.
-
-    Examples
-    --------
-    >>> read(Path("no-such-file.priorshift"))
-    Traceback (most recent call last):
-    ...
-    priorshift.errors.FileFormatError: no such file
-    """
+    """Return the manifest and the blocks; every size, sum and name is checked first."""
     with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
         text, data_size, data_sum = _read_head(file, size)
@@ -173,13 +165,7 @@ def _check_forms(
 
 
 def is_storable(dtype: np.dtype[Any]) -> bool:
-    """Say whether a block can be of this type.
-
-    Examples
-    --------
-    >>> is_storable(np.dtype(float)), is_storable(np.dtype(object))
-    (True, False)
-    """
+    """Say whether a block can be of this type."""
     return bool(_DTYPE.fullmatch(dtype.str))
 
 
@@ -189,15 +175,6 @@ def check_block(
     """Refuse a block of another type than numbers and strings, or of a shape that cannot be.
 
     An empty array may have a long axis: what is made from it could fill the memory.
-
-    Examples
-    --------
-    >>> check_block("here", "<f8", [2, 3], most=100)
-    (dtype('float64'), (2, 3))
-    >>> check_block("here", "<f8", [0, 10**12], most=100)
-    Traceback (most recent call last):
-    ...
-    priorshift.errors.FileFormatError: its block here has the shape [0, 1000000000000]
     """
     if type(name) is not str or type(code) is not str or type(shape) is not list:
         raise FileFormatError("its list of blocks cannot be read")
@@ -247,17 +224,7 @@ def _check_target(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def replacing(target: Path) -> Iterator[BinaryIO]:
-    """A new file that takes the place of ``target`` when it is whole and on the disk.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with replacing(Path(folder) / "file") as file:
-    ...         _ = file.write(b"whole")
-    ...     (Path(folder) / "file").read_bytes()
-    b'whole'
-    """
+    """A new file that takes the place of ``target`` when it is whole and on the disk."""
     _clear_leftovers(target)
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o600
     temporary = target.with_name(f"{_prefix(target)}{os.getpid()}-{secrets.token_hex(4)}.tmp")

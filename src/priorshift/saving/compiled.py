@@ -24,13 +24,7 @@ _KERNELS = ("linear", "poly", "rbf", "sigmoid")
 
 
 def encode_compiled(value: Any) -> dict[str, Any]:
-    """Return what an object of compiled code is made from, by name.
-
-    Examples
-    --------
-    >>> encode_compiled(HalfMultinomialLoss(n_classes=3))
-    {'n_classes': 3}
-    """
+    """Return what an object of compiled code is made from, by name."""
     if isinstance(value, Tree):
         state = value.__getstate__()
         sizes = [int(value.n_features), int(value.n_outputs), int(state["max_depth"])]
@@ -52,17 +46,7 @@ def encode_compiled(value: Any) -> dict[str, Any]:
 
 
 def decode_compiled(name: Any, fields: dict[str, Any]) -> Any:
-    """Return what ``encode_compiled`` was given; whatever does not fit is refused.
-
-    Examples
-    --------
-    >>> decode_compiled("HalfMultinomialLoss", {"n_classes": 3}).n_classes
-    3
-    >>> decode_compiled("Popen", {})
-    Traceback (most recent call last):
-    ...
-    priorshift.errors.FileFormatError: holds a Popen, which no file brings along
-    """
+    """Return what ``encode_compiled`` was given; whatever does not fit is refused."""
     if name == "Tree":
         return _make_tree(**fields)
     if name == "TreePredictor":
@@ -76,18 +60,7 @@ def decode_compiled(name: Any, fields: dict[str, Any]) -> Any:
 
 
 def check_compiled(made: Any) -> None:
-    """Refuse an object whose arrays do not fit, and make again what was left out of the file.
-
-    Examples
-    --------
-    >>> from sklearn.feature_extraction.text import CountVectorizer
-    >>> forged = CountVectorizer().fit(["one word"])
-    >>> forged.vocabulary_["word"] = 7
-    >>> check_compiled(forged)
-    Traceback (most recent call last):
-    ...
-    priorshift.errors.FileFormatError: holds a vocabulary whose columns are not 0, 1, 2, ...
-    """
+    """Refuse an object whose arrays do not fit, and make again what was left out of the file."""
     check = _CHECKS.get(type(made).__name__)
     if check is not None:
         check(made)

@@ -33,13 +33,7 @@ _CHECK_ARRAY = ("dtype", "ensure_all_finite", "force_all_finite")
 
 
 class NotListedError(InputError):
-    """An object, or something in it, is not of the closed list.
-
-    Examples
-    --------
-    >>> issubclass(NotListedError, InputError)
-    True
-    """
+    """An object, or something in it, is not of the closed list."""
 
 
 class Writer:
@@ -279,16 +273,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def from_file(encoded: Any, parts: Parts, role: str) -> Any:
-    """Return an estimator or transformer of scikit-learn that a file holds.
-
-    Examples
-    --------
-    >>> from_file({"class": "subprocess.Popen", "state": {}}, Parts(), "estimator")
-    Traceback (most recent call last):
-    ...
-    priorshift.errors.FileFormatError: its estimator cannot be rebuilt: names the class \
-'subprocess.Popen', which no file brings along. Pass the object, load(path, estimator=...)
-    """
+    """Return an estimator or transformer of scikit-learn that a file holds."""
     try:
         return Reader(parts).decode(encoded)
     except Exception as error:  # whatever a forged file, or another version of NumPy, provokes

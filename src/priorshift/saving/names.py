@@ -43,18 +43,7 @@ FUNCTIONS = {"log_probabilities": log_probabilities}
 
 
 def known(table: dict[str, Any], name: Any) -> Any:
-    """Return what a file may call ``name``.
-
-    Examples
-    --------
-    >>> known(OWN, "prior/bbse")
-    <class 'priorshift.priors.bbse.BBSE'>
-    >>> known(OWN, "os.system")
-    Traceback (most recent call last):
-    ...
-    priorshift.errors.FileFormatError: names 'os.system', which this version of priorshift does \
-not have: update priorshift
-    """
+    """Return what a file may call ``name``."""
     if not isinstance(name, str) or name not in table:
         raise FileFormatError(
             f"names {name!r}, which this version of priorshift does not have: update priorshift"
@@ -75,24 +64,12 @@ def full_name(value: Any) -> str:
 
 
 def short_name(name: str) -> str:
-    """Leave out the module, as code moves from file to file.
-
-    Examples
-    --------
-    >>> short_name("my.models:Nearest")
-    'Nearest'
-    """
+    """Leave out the module, as code moves from file to file."""
     return name.rpartition(":")[2]
 
 
 def reference(encoded: Any) -> str | None:
-    """Return the name of an object that the file only refers to, None for all others.
-
-    Examples
-    --------
-    >>> reference({"reference": "my.models:Nearest"}), reference({"array": "source/head"})
-    ('my.models:Nearest', None)
-    """
+    """Return the name of an object that the file only refers to, None for all others."""
     if isinstance(encoded, dict) and "reference" in encoded:
         return str(encoded["reference"])
     return None

@@ -26,17 +26,7 @@ _FRAME_DTYPES = {
 
 
 def encode_sample(source: Source, parts: Parts) -> Any:
-    """Return the kept rows with f0's answers for JSON, or the reason why that cannot be.
-
-    Examples
-    --------
-    >>> from priorshift.source import build_source
-    >>> from priorshift.source.model import ProbabilityModel
-    >>> P = np.array([[0.9, 0.1], [0.2, 0.8]])
-    >>> source = build_source(ProbabilityModel(classes=[0, 1]), P, [0, 1])
-    >>> list(encode_sample(source, Parts()))
-    ['rows', 'proba', 'features']
-    """
+    """Return the kept rows with f0's answers for JSON, or the reason why that cannot be."""
     if source.sample is None:
         return {"reason": "no rows were kept"}
     from priorshift.saving.estimators import Writer  # it imports most of scikit-learn
@@ -59,13 +49,7 @@ def encode_sample(source: Source, parts: Parts) -> Any:
 
 
 class Sample(NamedTuple):
-    """Held-out rows of a file, and what the saved model and features map made of them.
-
-    Examples
-    --------
-    >>> Sample._fields
-    ('rows', 'proba', 'features')
-    """
+    """Held-out rows of a file, and what the saved model and features map made of them."""
 
     rows: Any
     proba: FloatArray
@@ -73,13 +57,7 @@ class Sample(NamedTuple):
 
 
 def decode_sample(encoded: Any, parts: Parts) -> Sample | None:
-    """Return the rows of a file, or None where it holds none, or no pandas is there to hold them.
-
-    Examples
-    --------
-    >>> decode_sample({"reason": "no rows were kept"}, Parts()) is None
-    True
-    """
+    """Return the rows of a file; None where it holds none, or no pandas is there to hold them."""
     if tuple(encoded) == ("reason",):
         return None
     proba, features = (parts.decode(encoded[name]) for name in ("proba", "features"))

@@ -39,11 +39,6 @@ class Saved(NamedTuple):
         What one stream has learned.
     extra : dict
         Anything else that JSON can hold.
-
-    Examples
-    --------
-    >>> Saved._fields
-    ('deployment', 'stream', 'extra')
     """
 
     deployment: Deployment

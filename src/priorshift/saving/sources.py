@@ -58,17 +58,7 @@ def encode_source(source: Source, parts: Parts) -> dict[str, Any]:
 
 
 def encode_measured(source: Source, parts: Parts) -> dict[str, Any]:
-    """Return for JSON what the offline stage has measured: all but f0 and the feature map.
-
-    Examples
-    --------
-    >>> from priorshift.source.model import ProbabilityModel
-    >>> from priorshift.source import build_source
-    >>> P = np.array([[0.9, 0.1], [0.2, 0.8]])
-    >>> source = build_source(ProbabilityModel(classes=[0, 1]), P, [0, 1])
-    >>> encode_measured(source, Parts())["prior"]
-    {'array': 'source/prior'}
-    """
+    """Return for JSON what the offline stage has measured: all but f0 and the feature map."""
     fields = {
         "classes": source.classes,
         "prior": source.prior,
@@ -109,14 +99,6 @@ def decode_source(
 
     ``other`` is the version of scikit-learn that the file was made with, where it is not this one:
     then the file's own model has to prove that it still answers as it did.
-
-    Examples
-    --------
-    >>> decode_source({"estimator": {"reference": "my.models:Nearest"}}, Parts(), None, None)
-    Traceback (most recent call last):
-    ...
-    priorshift.errors.FileFormatError: only refers to its estimator, my.models:Nearest, and does \
-not hold it: pass that object, load(path, estimator=...)
     """
     model = _decode_object(encoded["estimator"], "estimator", parts, estimator)
     feature_map = _decode_object(encoded["features"], "features", parts, features)

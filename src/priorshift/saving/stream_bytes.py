@@ -227,13 +227,7 @@ def _parts(stream: Stream) -> tuple[Any, ...]:
 
 
 def leaves_of(value: Any) -> list[Any]:
-    """The leaves of nested tuples.
-
-    Examples
-    --------
-    >>> leaves_of((1, (2.0, None), (3,)))
-    [1, 2.0, 3]
-    """
+    """The leaves of nested tuples."""
     found: list[Any] = []
     for part in value:
         if isinstance(part, tuple):

@@ -198,14 +198,7 @@ def _without_nan(array: Any) -> Any:
 
 
 def is_record(value: Any) -> bool:
-    """Say whether ``value`` is a named tuple.
-
-    Examples
-    --------
-    >>> from priorshift.learners.linear.hints import LastPrior
-    >>> is_record(LastPrior(np.ones(2))), is_record((1, 2))
-    (True, False)
-    """
+    """Say whether ``value`` is a named tuple."""
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 

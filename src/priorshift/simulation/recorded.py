@@ -41,10 +41,6 @@ def prior_around(y: IntArray, n_classes: int, batch_size: int, near: int = _NEAR
     near : int
         How far to look, in labels.
 
-    Returns
-    -------
-    ndarray, (n // N, K)
-
     Examples
     --------
     >>> prior_around(np.array([0, 0, 0, 1, 1, 1]), n_classes=2, batch_size=2, near=1)
@@ -169,21 +165,7 @@ class RecordedStream:
             yield from chunk.batches()
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield the rounds in order, several at a time.
-
-        Yields
-        ------
-        Chunk
-
-        Examples
-        --------
-        >>> from priorshift.simulation.streams import GaussianPopulation
-        >>> population = GaussianPopulation([[0.0], [5.0]], [[1.0]])
-        >>> rows = np.arange(200)[:, None]
-        >>> stream = RecordedStream(population, [0, 1] * 100, batch_size=2, X=rows)
-        >>> [(chunk.first, float(chunk.X[0, 0])) for chunk in stream.chunks()]
-        [(0, 0.0), (64, 128.0)]
-        """
+        """Yield the rounds in order, several at a time."""
         # One generator for the whole stream: a shorter stream begins like a longer one.
         rng = np.random.default_rng(self.seed)
         for first in range(0, len(self), _ROUNDS_A_CHUNK):

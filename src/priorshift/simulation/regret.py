@@ -28,12 +28,6 @@ class Regret:
         The same less that of the best single model in hindsight.
     risks, best_risks : (T,) arrays
         R_t(w_t) and min R_t(w).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Regret(1.0, 0.5, np.ones(2), np.full(2, 0.5)).dynamic
-    1.0
     """
 
     dynamic: float

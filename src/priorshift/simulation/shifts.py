@@ -68,13 +68,7 @@ class Shift(Protocol):
 
 @dataclass(frozen=True)
 class Mixture(ABC):
-    """A shift given by its weight ``alpha_t`` on ``mu_2``; the base of the paper's four.
-
-    Examples
-    --------
-    >>> isinstance(Square(), Mixture)
-    True
-    """
+    """A shift given by its weight ``alpha_t`` on ``mu_2``; the base of the paper's four."""
 
     name: ClassVar[str]
 
@@ -95,17 +89,6 @@ class Mixture(ABC):
             The number of rounds T.
         rng : numpy.random.Generator or int
             Source of randomness, or its seed; only :class:`Bernoulli` uses it.
-
-        Returns
-        -------
-        ndarray, (T, K)
-
-        Examples
-        --------
-        >>> Square(period=2).priors([0.5, 0.5], [1, 0], rounds=3, rng=0)
-        array([[0.5, 0.5],
-               [1. , 0. ],
-               [0.5, 0.5]])
         """
         first, second = _check_pair(mu1, mu2)
         rounds = check_integer(rounds, "rounds", least=1)

@@ -99,18 +99,7 @@ class PoolPopulation:
         return f"PoolPopulation({len(self.X)} rows x {self.X.shape[1]}, {self.n_classes} classes)"
 
     def draw(self, labels: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Draw one row of the right class for each label.
-
-        Parameters
-        ----------
-        labels : ndarray, (n,)
-            Class indices.
-        rng : numpy.random.Generator
-
-        Returns
-        -------
-        ndarray, (n, d), float64
-        """
+        """Draw one row of the right class for each label."""
         within = (rng.random(len(labels)) * self._counts[labels]).astype(np.intp)
         rows = self._order[self._starts[labels] + within]
         drawn: FloatArray = self.X[rows].astype(np.float64)
@@ -173,18 +162,7 @@ class GaussianPopulation:
         return len(self.centres)
 
     def draw(self, labels: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Draw one row for each label.
-
-        Parameters
-        ----------
-        labels : ndarray, (n,)
-            Class indices.
-        rng : numpy.random.Generator
-
-        Returns
-        -------
-        ndarray, (n, d)
-        """
+        """Draw one row for each label."""
         noise = rng.standard_normal((len(labels), self.centres.shape[1]))
         scale = np.diag(self._factor)
         # Independent features need no matrix product, and then each row's bits do not depend on
@@ -202,10 +180,6 @@ class GaussianPopulation:
 
         With the true prior these give the oracle: no classifier has a smaller error than
         ``argmax_y log p(x | y) + log mu_t(y)``.
-
-        Parameters
-        ----------
-        X : array_like, (n, d)
         """
         rows, size = self._rows(X), self.centres.shape[1]
         middle = self.centres.mean(axis=0)  # near the origin the squares lose no digits
@@ -356,17 +330,6 @@ class SimulatedStream:
         ----------
         rounds_per_chunk : int, optional
             Rounds in each chunk (the last may have fewer). By default, what is fastest.
-
-        Yields
-        ------
-        Chunk
-
-        Examples
-        --------
-        >>> population = GaussianPopulation([[0.0], [1.0]], [[1.0]])
-        >>> stream = SimulatedStream(population, [[0.5, 0.5]] * 10, batch_size=5, seed=0)
-        >>> [(chunk.first, chunk.rounds) for chunk in stream.chunks(4)]
-        [(0, 4), (4, 4), (8, 2)]
         """
         size = self._block_rounds if rounds_per_chunk is None else rounds_per_chunk
         return self._chunks(check_integer(size, "rounds_per_chunk", least=1))
@@ -439,13 +402,7 @@ def check_indices(y: ArrayLike, n_classes: int, where: str = "y") -> IntArray:
 
 
 def check_rows(X: ArrayLike, n_rows: int, where: str = "X") -> AnyArray:
-    """Return rows as a table of numbers of any type, one for each of ``n_rows`` labels.
-
-    Examples
-    --------
-    >>> check_rows(np.ones((2, 3), dtype=np.float32), 2).dtype
-    dtype('float32')
-    """
+    """Return rows as a table of numbers of any type, one for each of ``n_rows`` labels."""
     rows = np.asarray(X)
     if rows.ndim != 2 or len(rows) != n_rows or rows.dtype.kind not in "fiub":
         raise InputError(

@@ -138,7 +138,10 @@ def test_list_names_every_folder(call, folder: Path, table: Path, monkeypatch) -
         (["convert", "pets"], "--from"),
         (["convert", "pets", "--from", "{table}"], "needs --label"),
         (["convert", "pets", "--from", "{table}", "--label", "sort"], "no column 'sort'"),
-        (["convert", "pets", "--from", "{table}", "--label", "heavy"], "'kind': holds text"),
+        (
+            ["convert", "pets", "--from", "{table}", "--label", "heavy"],
+            "'kind': holds 'cat', not a number",
+        ),
         (["convert", "a/b", "--from", "{table}", "--label", "kind"], "no name of a data set"),
         (["convert", "digits", "--from", "{table}", "--label", "kind"], "built in"),
         (["convert", "pets", "--from", "{folder}"], "has no train-images"),

@@ -54,16 +54,6 @@ def test_a_second_run_measures_nothing_and_writes_the_same_tables(whole, tmp_pat
     assert list(Store(whole / "results.db")) == stored  # the seconds of each as well
 
 
-def test_more_seeds_add_to_what_is_there(tmp_path):
-    words = ["--quick", "--jobs", "1", "--quiet", "--out", str(tmp_path)]
-    assert main(["reproduce", "fig-weights", *words]) == 0
-    few = results(tmp_path)
-    assert main(["reproduce", "fig-weights", "table3", *words, "--seeds", "1"]) == 0
-    many = results(tmp_path)
-    assert len(many) > len(few)
-    assert all(one in many for one in few)
-
-
 def stored_in(path: Path) -> int:
     """How many results a store has, as long as nobody is making it this moment."""
     try:

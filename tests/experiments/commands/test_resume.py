@@ -8,14 +8,10 @@ import signal
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
-from priorshift.cli.main import build_parser
 from priorshift.experiments import cache, perform
-from priorshift.experiments.cache import key_of
-from priorshift.experiments.planning import make_plan
-from priorshift.experiments.store import Store, canonical
+from priorshift.experiments.store import Store
 from priorshift.risk.compiled import available
 
 SHORT = ("run", "--rounds", 40, "--batch-size", 20, "--seeds", 2, "--shift", "lin,ber")
@@ -134,88 +130,6 @@ def test_places_that_cannot_hold_a_store(call, tmp_path):
     assert same.status == 2
     assert "same file" in same.err
     assert os.listdir(tmp_path) == []
-
-
-BASE = "run --learner ftfwh,uogd,atlas-ada --shift squ,ber --rounds 50 --store none.db"
-CHANGES = [
-    "",
-    "--rounds 51",
-    "--batch-size 99",
-    "--preset theory",
-    "--protocol adapt-first",
-    "--protocol predict-first",
-    "--loss hinge",
-    "--mu1 0.2,0.3,0.5",
-    "--mu2 0.2,0.3,0.5",
-    "--period 10",
-    "--probability 0.5",
-    "--window 7",
-    "--hint fwd",
-    "--sketch blocks:500",
-    "--sketch blocks:501",
-    "--data digits",
-]
-
-
-def all_settings(words: str) -> dict[str, str]:
-    _, rows = make_plan(build_parser().parse_args(words.split()))
-    return {
-        f"{run.shift} {run.learner} {run.seed}": canonical(key_of(run))
-        for row in rows
-        for run in row[:2]
-    }
-
-
-# Which of the jobs an option reaches; all of them where nothing is said.
-REACH = {
-    "--protocol adapt-first": ("ftfwh", "uogd"),  # what atlas-ada does anyway
-    "--protocol predict-first": ("atlas-ada",),
-    "--period 10": ("squ",),
-    "--probability 0.5": ("ber",),
-    "--window 7": ("ftfwh",),
-    "--hint fwd": ("atlas-ada",),
-    "--sketch blocks:500": ("uogd", "atlas-ada"),
-    "--sketch blocks:501": ("uogd", "atlas-ada"),
-}
-
-
-@pytest.fixture(scope="module")
-def base_settings():
-    return all_settings(BASE)
-
-
-@pytest.mark.parametrize("change", CHANGES[1:])
-def test_other_options_have_other_results(base_settings, change):
-    changed = all_settings(f"{BASE} {change}")
-    assert changed.keys() == base_settings.keys()
-    for name, text in changed.items():
-        reached = change not in REACH or set(REACH[change]) & set(name.split())
-        assert (text != base_settings[name]) == bool(reached), name
-
-
-def test_no_two_jobs_or_seeds_share_a_result(base_settings):
-    assert len(set(base_settings.values())) == len(base_settings) == 12
-    sketches = [all_settings(f"{BASE} --sketch blocks:{n}")["squ uogd 0"] for n in (500, 501)]
-    assert len(set(sketches)) == 2
-
-
-def test_other_content_in_the_same_file_has_other_results(call, tmp_path, feature_file):
-    path = tmp_path / "mine.npz"
-    words = (*SHORT, "--learner", "fth", "--data", path, "--store", tmp_path / "a.db")
-    content = dict(np.load(feature_file))
-    np.savez(path, **content)
-    assert "0 of 4" in call(*words).err
-    assert "4 of 4" in call(*words).err
-    for name in content:  # each of the four arrays counts, by a single entry
-        changed = {key: array.copy() for key, array in content.items()}
-        array = changed[name].reshape(-1)
-        array[0] = array[-1]
-        np.savez(path, **changed)
-        assert "0 of 4" in call(*words).err, name
-    np.savez_compressed(path, **content)  # the same in another wrapping, and in another place
-    path.rename(tmp_path / "moved.npz")
-    moved = (*SHORT, "--learner", "fth", "--data", tmp_path / "moved.npz")
-    assert "4 of 4" in call(*moved, "--store", tmp_path / "a.db").err
 
 
 def test_another_version_has_other_results(call, tmp_path, monkeypatch):

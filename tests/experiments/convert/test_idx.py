@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from priorshift.errors import FileFormatError
-from priorshift.experiments.convert.idx import read_idx, read_idx_folder
+from priorshift.experiments.convert.idx import idx_arrays, read_idx
 
 RNG = np.random.default_rng(0)
 TRAIN = RNG.integers(0, 256, (30, 4, 5), dtype=np.uint8)
@@ -39,10 +39,11 @@ def fill(folder: Path, style: str = "-idx{}-ubyte", zipped: bool = False) -> Non
 @pytest.mark.parametrize("below", ["", "package/data"])
 def test_a_folder(tmp_path: Path, style: str, zipped: bool, below: str) -> None:
     fill(tmp_path / below, style, zipped)
-    found = read_idx_folder(tmp_path)
-    np.testing.assert_array_equal(found.images, np.concatenate([TRAIN, TEST]))
-    np.testing.assert_array_equal(found.labels, np.concatenate([LABELS["train"], LABELS["t10k"]]))
-    assert found.split.tolist() == [0] * 30 + [1] * 12
+    found = idx_arrays(tmp_path)
+    np.testing.assert_array_equal(found["X"], np.concatenate([TRAIN, TEST]).reshape(42, -1))
+    np.testing.assert_array_equal(found["y"], np.concatenate([LABELS["train"], LABELS["t10k"]]))
+    assert found["split"].tolist() == [0] * 30 + [1] * 12
+    assert found["image"].tolist() == [4, 5, 1]
 
 
 def test_every_cut_is_noticed(tmp_path: Path) -> None:
@@ -80,17 +81,17 @@ def test_what_is_no_label_file(tmp_path: Path, content: bytes, says: str) -> Non
 
 def test_files_that_do_not_belong_together(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="has no train-images-idx3-ubyte"):
-        read_idx_folder(tmp_path)
+        idx_arrays(tmp_path)
     fill(tmp_path)
     labels = tmp_path / "train-labels-idx1-ubyte"
     labels.write_bytes(packed(LABELS["t10k"]))
     with pytest.raises(FileFormatError, match=r"30 images, .* 12 labels"):
-        read_idx_folder(tmp_path)
+        idx_arrays(tmp_path)
     fill(tmp_path)
     (tmp_path / "t10k-images-idx3-ubyte").write_bytes(packed(TEST[:, :, :3]))
     with pytest.raises(FileFormatError, match="pixels large"):
-        read_idx_folder(tmp_path)
+        idx_arrays(tmp_path)
     labels.unlink()
     labels.mkdir()
     with pytest.raises(FileFormatError, match="cannot be read"):
-        read_idx_folder(tmp_path)
+        idx_arrays(tmp_path)

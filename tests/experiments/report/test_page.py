@@ -234,17 +234,6 @@ def test_a_page_is_written_whole(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("anchor", ["", "A", "1a", "a b", "a--1", "contents", 'a"', "a-"])
-def test_anchors_that_cannot_be_linked_to_are_refused(anchor):
-    with pytest.raises(InputError, match="anchor"):
-        Part(anchor, "a")
-
-
-def test_two_sections_of_one_name_are_refused():
-    with pytest.raises(InputError, match="two parts have the name 'a'"):
-        page_html("a", "b", [Part("a", "a"), Part("a", "b")])
-
-
 def wrap(inside: str, attributes: str = 'viewBox="0 0 1 1"') -> str:
     return (
         '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" '

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from priorshift.errors import InputError
 from priorshift.experiments.paper import TABLE_1, TABLE_2, TABLE_3, TABLE_4
 from priorshift.experiments.report.grid import Entry
 from priorshift.experiments.report.grid_formats import GRID_FORMATS
@@ -127,11 +126,6 @@ def test_tables_3_and_4(table, shifts):
             if place.cell.entry.published.mean != other:
                 higher = place.cell.entry.published.mean > other
                 assert place.cell.mark.bullet is higher, place
-
-
-def test_there_are_only_two_benchmark_tables():
-    with pytest.raises(InputError, match="give 3"):
-        benchmark_table({}, table=5)
 
 
 @pytest.mark.parametrize("ending", GRID_FORMATS)

@@ -93,8 +93,6 @@ def test_what_cannot_be_paired_is_refused():
         paired_p_value([1.0, 2.0], [1.0, 2.0, 3.0])
     with pytest.raises(InputError, match="finite"):
         paired_p_value([1.0, math.nan], [1.0, 2.0])
-    with pytest.raises(InputError, match="'best'"):
-        marks({}, bold="most")
 
 
 def entries(**errors):

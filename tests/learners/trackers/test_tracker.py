@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from checks import held_memory
 from priorshift.errors import InputError
-from priorshift.experiments.paper.tables import TABLE_2
+from priorshift.experiments.paper import TABLE_2
 from priorshift.learners import EM, Regimes, Tracker
 from priorshift.learners.trackers.components import bayes, likelihoods, look, shared
 from priorshift.simulation.evaluate import evaluate

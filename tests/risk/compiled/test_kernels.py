@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 pytest.importorskip("numba")
 
 from priorshift.risk import (
-    ImplicitSolver,
     RiskData,
     Softmax,
     compiled,
@@ -18,14 +17,7 @@ from priorshift.risk import (
     rewritten_risk,
 )
 from priorshift.risk.compiled.maths import dot, exp32, exp64, log32
-from priorshift.risk.compiled.newton import helmert, implicit_step
 from priorshift.risk.compiled.steps import hard_estimate
-from priorshift.risk.compiled.tridiagonal import (
-    accumulate,
-    shifted_factors,
-    substitute,
-    tridiagonal,
-)
 
 needs_compiler = pytest.mark.skipif(
     not compiled.available(), reason="PRIORSHIFT_COMPILED=0 turns the compiled kernels off"
@@ -70,42 +62,6 @@ def test_dot_takes_the_first_entries_only():
     assert dot(x, y, 3) == 3.0
 
 
-@settings(max_examples=30)
-@given(st.integers(2, 12), st.integers(0, 1000), st.floats(0.01, 10.0))
-def test_tridiagonal_systems_are_those_of_the_matrix(n, seed, shift):
-    rng = np.random.default_rng(seed)
-    root = rng.normal(size=(n, n))
-    A = root @ root.T
-    rows, d, e, P = A.copy(), np.empty(n), np.empty(n), np.empty((n, n))
-    tridiagonal(rows, d, e)
-    accumulate(rows, P)
-    T = np.diag(d) + np.diag(e[1:], 1) + np.diag(e[1:], -1)
-    np.testing.assert_allclose(P @ T @ P.T, A, atol=1e-10 * np.trace(A))
-    np.testing.assert_allclose(P @ P.T, np.eye(n), atol=1e-12)
-    b, x, shifts = rng.normal(size=(n, 3)), np.empty((n, 3)), shift * np.array([1.0, 2.0, 5.0])
-    ratios, inverses = np.empty((n, 3)), np.empty((n, 3))
-    shifted_factors(d, e, shifts, ratios, inverses)
-    substitute(ratios, inverses, P.T @ b, x)
-    for c, own in enumerate(shifts):
-        expected = np.linalg.solve(A + own * np.eye(n), b[:, c])
-        np.testing.assert_allclose(P @ x[:, c], expected, rtol=1e-6)
-
-
-def test_a_matrix_that_is_diagonal_already_stays():
-    rows, d, e, P = np.diag([3.0, 1.0, 2.0]), np.empty(3), np.empty(3), np.empty((3, 3))
-    tridiagonal(rows, d, e)
-    accumulate(rows, P)
-    assert d.tolist() == [3.0, 1.0, 2.0]
-    assert P.tolist() == np.eye(3).tolist()
-
-
-@pytest.mark.parametrize("K", [2, 3, 7])
-def test_helmert_is_orthonormal_to_the_ones(K):
-    Q = helmert(K)
-    np.testing.assert_allclose(Q.T @ Q, np.eye(K - 1), atol=1e-14)
-    np.testing.assert_allclose(Q.sum(axis=0), 0.0, atol=1e-14)
-
-
 @settings(max_examples=25)
 @given(
     st.integers(0, 1000),
@@ -138,46 +94,6 @@ def test_gradient_step_is_that_of_the_numpy_kernel(width, monkeypatch):
     other_risks, other = gradient_step(*arguments)
     np.testing.assert_allclose(risks, other_risks, rtol=1e-5)
     np.testing.assert_allclose(moved, other, atol=1e-5)
-
-
-@pytest.mark.parametrize("radius", [0.8, 3.0, 50.0])
-@pytest.mark.parametrize(("K", "d", "n"), [(2, 6, 300), (3, 5, 4000), (5, 4, 900)])
-def test_implicit_step_is_that_of_the_numpy_solver(K, d, n, radius, monkeypatch):
-    data, steps = make_data(3, n, d, K), 0.05 * 2.0 ** np.arange(8)
-    centre, start = make_weights(4, 8, K, d, 0.2), make_weights(5, 8, K, d, 0.5)
-    rng = np.random.default_rng(6)
-    hint, mix = rng.dirichlet(np.ones(K), 2)
-    hint[0] = 0.0
-    solver = ImplicitSolver(tolerance=1e-5, max_steps=500)
-    arguments = (data, Softmax(), centre, start, steps, hint, radius, mix)
-    fast = solver.solve(*arguments)
-    assert fast.residual.max() <= 1e-5
-    assert fast.evaluations >= 8
-    risk = rewritten_risk(data, Softmax(), fast.W, mix)
-    np.testing.assert_allclose(fast.risk.value, risk.value, atol=1e-5)
-    np.testing.assert_allclose(fast.risk.gradient, risk.gradient, atol=1e-5)
-    monkeypatch.setattr(compiled, "available", lambda: False)
-    slow = solver.solve(*arguments)
-    np.testing.assert_allclose(fast.W, slow.W, atol=2e-3)
-    np.testing.assert_allclose(fast.hint_loss, slow.hint_loss, atol=1e-4)
-    assert np.linalg.norm(fast.W.reshape(8, -1), axis=1).max() <= radius * (1 + 1e-5)
-
-
-def test_the_same_bits_wherever_the_arrays_lie():
-    """Loops that store are checked for overlap by address: that must not change a sum's order."""
-    data, steps = make_data(7, n=300), 0.05 * 2.0 ** np.arange(9)
-    centre, start = make_weights(8, 9, 3, 5, 0.2), make_weights(9, 9, 3, 5, 0.3)
-    rng = np.random.default_rng(10)
-    seen, kept = set(), []
-    for _ in range(300):
-        kept.append(np.empty(rng.integers(1, 200)))
-        if len(kept) > 20:
-            kept.pop(rng.integers(20))
-        hint, mix = np.array([0.0, 0.4, 0.6]), np.array([0.2, 0.3, 0.5])
-        problem = (hint, mix, centre.copy(), start.copy(), steps, 2.0, 1e-4, 200)
-        found = implicit_step(data.samples, (data.XT, data.shares, data.offsets), problem)
-        seen.add(b"".join(np.asarray(part).tobytes() for part in found))
-    assert len(seen) == 1
 
 
 @settings(max_examples=30)

@@ -57,7 +57,9 @@ def test_runs_join_neighbours_and_leave_out_what_has_no_weight():
 
 
 @pytest.mark.parametrize("radius", [0.8, 4.0, 60.0])
-@pytest.mark.parametrize(("K", "d", "n"), [(2, 70, 300), (5, 30, 1300), (10, 33, 600), (7, 20, 90)])
+@pytest.mark.parametrize(
+    ("K", "d", "n"), [(2, 70, 300), (5, 30, 1300), (10, 33, 600), (3, 5, 4000), (7, 20, 90)]
+)
 def test_it_is_the_numpy_solver(K, d, n, radius, monkeypatch):
     data, W, steps, rng = make(1, n, d, K)
     centre, start = project_ball(W, radius), project_ball(W[::-1] + W, radius)

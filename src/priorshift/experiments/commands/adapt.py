@@ -40,12 +40,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give the parser of ``priorshift adapt`` its description and options.
-
-    Examples
-    --------
-    >>> add_arguments(argparse.ArgumentParser())
-    """
+    """Give the parser of ``priorshift adapt`` its description and options."""
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
     parser.set_defaults(command=adapt)
@@ -64,12 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_batches(parser: argparse.ArgumentParser) -> None:
-    """Add where one batch ends and the next begins.
-
-    Examples
-    --------
-    >>> add_batches(argparse.ArgumentParser())
-    """
+    """Add where one batch ends and the next begins."""
     parser.add_argument(
         "--batch", type=whole_number(), metavar="N", help="rows of a batch (default: 100)"
     )
@@ -96,15 +86,7 @@ def time_span(text: str) -> float:
 
 
 def batching_of(options: argparse.Namespace) -> Batching:
-    """Return what the options of ``add_batches`` say.
-
-    Examples
-    --------
-    >>> parser = argparse.ArgumentParser()
-    >>> add_batches(parser)
-    >>> batching_of(parser.parse_args(["--window", "1h", "--time", "ts"])).window
-    3600.0
-    """
+    """Return what the options of ``add_batches`` say."""
     if options.window is not None and options.time is None:
         raise InputError("--window needs --time, the column with the time of a row")
     if options.window is not None and options.batch is not None:
@@ -113,14 +95,7 @@ def batching_of(options: argparse.Namespace) -> Batching:
 
 
 def adapt(options: argparse.Namespace) -> None:
-    """Do what the options of ``priorshift adapt`` say.
-
-    Examples
-    --------
-    >>> from priorshift.cli import main
-    >>> main("adapt --source no.priorshift --in rows.csv --out out.csv --quiet".split())
-    2
-    """
+    """Do what the options of ``priorshift adapt`` say."""
     run = Run(
         options.input,
         options.out,
@@ -153,13 +128,7 @@ def adapt(options: argparse.Namespace) -> None:
 
 
 def prior_text(labels: list[Any], prior: list[float]) -> str:
-    """Write a class prior in a few words: the most common classes first.
-
-    Examples
-    --------
-    >>> prior_text(["a", "b"], [0.25, 0.75])
-    'b 75.0 %, a 25.0 %'
-    """
+    """Write a class prior in a few words: the most common classes first."""
     order = sorted(range(len(prior)), key=lambda k: -prior[k])
     text = ", ".join(f"{labels[k]} {100 * prior[k]:.1f} %" for k in order[:5])
     return text + (", ..." if len(order) > 5 else "")
@@ -178,12 +147,7 @@ def _check(run: Run) -> None:
 
 
 class Board:
-    """How far the rows have come.
-
-    Examples
-    --------
-    >>> Board(Progress(quiet=True)).show(100, 0.5)
-    """
+    """How far the rows have come."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
@@ -203,13 +167,7 @@ def _text(rows: int, share: float | None, passed: float) -> str:
 
 @contextmanager
 def told_at_once(quiet: bool) -> Iterator[None]:
-    """Write warnings as lines as soon as they come, each once.
-
-    Examples
-    --------
-    >>> with told_at_once(quiet=True):
-    ...     warnings.warn("nobody hears it")
-    """
+    """Write warnings as lines as soon as they come, each once."""
     seen: set[str] = set()
 
     def tell(message: Any, category: Any, *where: Any) -> None:

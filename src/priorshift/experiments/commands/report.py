@@ -32,12 +32,7 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give the parser of ``priorshift report`` its description and options.
-
-    Examples
-    --------
-    >>> add_arguments(argparse.ArgumentParser())
-    """
+    """Give the parser of ``priorshift report`` its description and options."""
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
     parser.set_defaults(command=report)
@@ -52,14 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def report(options: argparse.Namespace) -> None:
-    """Do what the options of ``priorshift report`` say.
-
-    Examples
-    --------
-    >>> from priorshift.cli import main
-    >>> main("report --source no.priorshift --stream log.csv -o report.html --quiet".split())
-    2
-    """
+    """Do what the options of ``priorshift report`` say."""
     need("jinja2", "matplotlib", "pandas")
     check_writable(options.output, "--output")
     if (options.source is None) == (options.hold is None):

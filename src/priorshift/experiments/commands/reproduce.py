@@ -42,12 +42,7 @@ _OUT = "priorshift-reproduce"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give the parser of ``priorshift reproduce`` its description and options.
-
-    Examples
-    --------
-    >>> add_arguments(argparse.ArgumentParser())
-    """
+    """Give the parser of ``priorshift reproduce`` its description and options."""
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
     parser.set_defaults(command=run)

@@ -61,12 +61,7 @@ _BOUNDS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give the parser of ``priorshift run`` its description and options.
-
-    Examples
-    --------
-    >>> add_arguments(argparse.ArgumentParser())
-    """
+    """Give the parser of ``priorshift run`` its description and options."""
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
     parser.set_defaults(command=run)

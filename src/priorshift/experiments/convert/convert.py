@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,36 +12,16 @@ import numpy as np
 from priorshift.datasets.dataset import check_labels, check_rows, encode_labels
 from priorshift.datasets.files import check_name, data_folder, halves
 from priorshift.errors import FileFormatError, InputError
-from priorshift.experiments.convert.idx import read_idx_folder
 from priorshift.experiments.convert.patches import PatchFeatures
 from priorshift.experiments.convert.tables import read_table
+from priorshift.experiments.report.output import write_whole
+from priorshift.files.columns import seconds
 from priorshift.typing import AnyArray
-
-__all__ = ["idx_arrays", "new_path", "patch_arrays", "table_arrays", "write_arrays", "write_named"]
 
 _BUILT_IN = ("synthetic", "digits")
 _SIDES = {"train": 0, "offline": 0, "test": 1, "online": 1}
 _PATCH_ROWS, _PIECE = 20_000, 4_096
 _LARGEST = np.finfo(np.float32).max
-
-
-def idx_arrays(folder: str | os.PathLike[str]) -> dict[str, AnyArray]:
-    """Return X, y and split of a folder of IDX files; see :func:`read_idx_folder`.
-
-    Examples
-    --------
-    >>> idx_arrays("no/such/folder")
-    Traceback (most recent call last):
-    ...
-    priorshift.errors.FileFormatError: no/such/folder: there is no such folder
-    """
-    found = read_idx_folder(folder)
-    return {
-        "X": found.images.reshape(len(found.images), -1),
-        "y": found.labels,
-        "split": found.split,
-        "image": np.array([*found.images.shape[1:], 1]),
-    }
 
 
 def table_arrays(
@@ -59,7 +39,7 @@ def table_arrays(
     Parameters
     ----------
     path : path
-        CSV or Parquet, see :func:`priorshift.experiments.convert.tables.read_table`.
+        CSV, NDJSON or Parquet, see :func:`priorshift.experiments.convert.tables.read_table`.
     label : str
         The column with the classes: whole numbers or text.
     split : str, optional
@@ -138,12 +118,7 @@ def _sides(values: AnyArray, where: str) -> AnyArray:
 
 def _times(values: AnyArray, where: str) -> AnyArray:
     if values.dtype.kind in "US":
-        try:
-            values = values.astype("datetime64[s]").astype(np.int64)
-        except ValueError as error:
-            raise InputError(
-                f"{where} has no times ({error}); give numbers, or dates as 2026-01-31T12:00:00"
-            ) from error
+        values = np.array([seconds(value, where) for value in values.tolist()])
     if not np.isfinite(values).all():
         raise InputError(f"{where} has times that are not finite; fill them or drop those rows")
     return values
@@ -197,26 +172,10 @@ def patch_arrays(
 
 
 def write_named(name: str, arrays: dict[str, AnyArray], *, force: bool = False) -> Path:
-    """Write ``NAME.npz`` into the data folder, whole or not at all.
+    """Write ``NAME.npz`` into the data folder, whole or not at all, and return its path.
 
-    Parameters
-    ----------
-    name : str
-        Under which ``load_dataset`` finds it.
-    arrays : dict of ndarray
-        X, y, and maybe split and others.
-    force : bool
-        Replace a file of that name.
-
-    Returns
-    -------
-    Path
-        Of the new file.
-
-    Raises
-    ------
-    InputError
-        When the name will not do, the file is there, or ``load_dataset`` would refuse it.
+    Refused are a name that will not do, a file that is there (but by ``force``), and arrays that
+    ``load_dataset`` would refuse.
 
     Examples
     --------
@@ -236,40 +195,19 @@ def write_named(name: str, arrays: dict[str, AnyArray], *, force: bool = False) 
 
 
 def write_arrays(path: Path, arrays: dict[str, AnyArray]) -> None:
-    """Write an ``.npz`` file, whole or not at all.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_arrays(Path(folder, "some.npz"), {"X": np.eye(2)})
-    ...     sorted(path.name for path in Path(folder).iterdir())
-    ['some.npz']
-    """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Write an ``.npz`` file, whole or not at all."""
+    content = io.BytesIO()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        np.savez_compressed(content, **arrays)  # type: ignore[arg-type]
+        write_whole(path, content.getvalue())
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise FileFormatError(f"{path}: cannot be written ({reason})") from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
 
 
 def new_path(name: str, *, force: bool = False) -> Path:
-    """Return where ``NAME.npz`` will be; refuse a name in use.
-
-    Examples
-    --------
-    >>> new_path("some_new_name").name
-    'some_new_name.npz'
-    """
+    """Return where ``NAME.npz`` will be; refuse a name in use."""
     check_name(name)
     if name.lower().endswith(".npz"):
         raise InputError(f"{name!r} is the name of a file; give the name without .npz")

@@ -8,54 +8,19 @@ import os
 import struct
 import zlib
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from priorshift.errors import FileFormatError
 from priorshift.typing import AnyArray
 
-__all__ = ["IdxImages", "read_idx", "read_idx_folder"]
-
 _BYTES = 0x08
 _GZIP = b"\x1f\x8b"
 _USUAL = ("{part}-{what}-idx{axes}-ubyte", "{part}-{what}.idx{axes}-ubyte")
 
 
-class IdxImages(NamedTuple):
-    """The images of a folder, train rows first.
-
-    Attributes
-    ----------
-    images : ndarray, (n, height, width), uint8
-    labels : ndarray, (n,), uint8
-    split : ndarray, (n,), uint8
-        0 train, 1 test.
-
-    Examples
-    --------
-    >>> IdxImages._fields
-    ('images', 'labels', 'split')
-    """
-
-    images: AnyArray
-    labels: AnyArray
-    split: AnyArray
-
-
 def read_idx(path: str | os.PathLike[str], axes: int) -> AnyArray:
-    """Read one IDX file of bytes, gzipped or not.
-
-    Parameters
-    ----------
-    path : path
-    axes : int
-        How many axes it must have: 3 for images, 1 for labels.
-
-    Raises
-    ------
-    FileFormatError
-        When it is no such file, or is cut.
+    """Read one IDX file of bytes with so many axes (3 for images, 1 for labels), gzipped or not.
 
     Examples
     --------
@@ -102,15 +67,15 @@ def _content(path: Path) -> bytes:
         raise FileFormatError(f"{path}: cannot be read ({reason})") from error
 
 
-def read_idx_folder(folder: str | os.PathLike[str]) -> IdxImages:
-    """Read train and test images and labels from wherever they are below a folder.
+def idx_arrays(folder: str | os.PathLike[str]) -> dict[str, AnyArray]:
+    """Return X, y, split (0 train, 1 test) and image of the files below a folder, train rows first.
 
     Files have their usual names, as ``train-images-idx3-ubyte`` and ``t10k-labels-idx1-ubyte``,
     with or without ``.gz``.
 
     Examples
     --------
-    >>> read_idx_folder("no/such/folder")
+    >>> idx_arrays("no/such/folder")
     Traceback (most recent call last):
     ...
     priorshift.errors.FileFormatError: no/such/folder: there is no such folder
@@ -135,7 +100,13 @@ def read_idx_folder(folder: str | os.PathLike[str]) -> IdxImages:
             "pixels large; they do not belong together"
         )
     split = np.repeat(np.array([0, 1], dtype=np.uint8), [len(y) for y in labels])
-    return IdxImages(np.concatenate(images), np.concatenate(labels), split)
+    pictures = np.concatenate(images)
+    return {
+        "X": pictures.reshape(len(pictures), -1),
+        "y": np.concatenate(labels),
+        "split": split,
+        "image": np.array([*pictures.shape[1:], 1]),
+    }
 
 
 def _find(root: Path, part: str, what: str, axes: int) -> Path:

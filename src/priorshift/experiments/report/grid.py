@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from priorshift.errors import InputError
 from priorshift.experiments.paper import Cell
 
 SKETCH_MARK = "≈"
@@ -48,48 +47,24 @@ class Entry(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Mean over the seeds; not a number where nothing was run.
-
-        Examples
-        --------
-        >>> Entry((1.0, 2.0)).mean, Entry(()).mean
-        (1.5, nan)
-        """
+        """Mean over the seeds; not a number where nothing was run."""
         return statistics.fmean(self.errors) if self.errors else float("nan")
 
     @property
     def std(self) -> float | None:
-        """Sample standard deviation over the seeds; None for fewer than two.
-
-        Examples
-        --------
-        >>> Entry((1.0, 3.0, 5.0)).std, Entry((1.0,)).std
-        (2.0, None)
-        """
+        """Sample standard deviation over the seeds; None for fewer than two."""
         return statistics.stdev(self.errors) if len(self.errors) > 1 else None
 
     @property
     def difference(self) -> float | None:
-        """Ours minus the paper's mean; None where one of them is missing.
-
-        Examples
-        --------
-        >>> Entry((4.5,), published=Cell(4.0, 0.1)).difference
-        0.5
-        """
+        """Ours minus the paper's mean; None where one of them is missing."""
         if self.published is None or not self.errors:
             return None
         return self.mean - self.published.mean
 
 
 class Mark(NamedTuple):
-    """How an entry is set: in bold, with a bullet before it.
-
-    Examples
-    --------
-    >>> Mark(bold=True)
-    Mark(bold=True, bullet=False)
-    """
+    """How an entry is set: in bold, with a bullet before it."""
 
     bold: bool = False
     bullet: bool = False
@@ -107,13 +82,7 @@ def signed(difference: float) -> str:
 
 
 class GridCell(NamedTuple):
-    """A cell: an entry with its mark, or a text, or nothing.
-
-    Examples
-    --------
-    >>> GridCell(text="no data").text
-    'no data'
-    """
+    """A cell: an entry with its mark, or a text, or nothing."""
 
     entry: Entry | None = None
     mark: Mark = Mark()
@@ -121,39 +90,21 @@ class GridCell(NamedTuple):
 
 
 class Column(NamedTuple):
-    """The head of a column.
-
-    Examples
-    --------
-    >>> Column("ATLAS").kind
-    'paper'
-    """
+    """The head of a column."""
 
     label: str
     kind: Kind = "paper"
 
 
 class ColumnGroup(NamedTuple):
-    """Columns under one title; an empty title is not shown.
-
-    Examples
-    --------
-    >>> ColumnGroup("Lin", (Column("FIX"), Column("oracle", "oracle"))).title
-    'Lin'
-    """
+    """Columns under one title; an empty title is not shown."""
 
     title: str
     columns: tuple[Column, ...]
 
 
 class GridRow(NamedTuple):
-    """A row: its label, a cell for each column, and whose it is.
-
-    Examples
-    --------
-    >>> GridRow("oracle", (GridCell(),), kind="oracle").label
-    'oracle'
-    """
+    """A row: its label, a cell for each column, and whose it is."""
 
     label: str
     cells: tuple[GridCell, ...]
@@ -161,13 +112,7 @@ class GridRow(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A cell with everything that says where it stands.
-
-    Examples
-    --------
-    >>> Place(GridRow("lin", ()), "Lin", Column("FIX"), GridCell()).group
-    'Lin'
-    """
+    """A cell with everything that says where it stands."""
 
     row: GridRow
     group: str
@@ -209,47 +154,19 @@ class Grid:
     bold: str = ""
     bullet: str = ""
 
-    def __post_init__(self) -> None:
-        wide = len(self.columns())
-        for row in self.rows:
-            if len(row.cells) != wide:
-                raise InputError(
-                    f"row {row.label!r} of {self.title!r} has {len(row.cells)} cells for {wide} "
-                    "columns; give it one for each, GridCell() where there is nothing"
-                )
-
     def columns(self) -> list[tuple[str, Column]]:
-        """All columns from left to right, each with the title of its group.
-
-        Examples
-        --------
-        >>> Grid("t", "", (ColumnGroup("Lin", (Column("FIX"),)),), ()).columns()
-        [('Lin', Column(label='FIX', kind='paper'))]
-        """
+        """All columns from left to right, each with the title of its group."""
         return [(group.title, column) for group in self.groups for column in group.columns]
 
     def places(self) -> Iterator[Place]:
-        """Every cell, row by row, with where it stands.
-
-        Examples
-        --------
-        >>> list(Grid("t", "", (), ()).places())
-        []
-        """
+        """Every cell, row by row, with where it stands."""
         heads = self.columns()
         for row in self.rows:
             for (group, column), cell in zip(heads, row.cells, strict=True):
                 yield Place(row, group, column, cell)
 
     def by_group(self) -> list[Grid]:
-        """One table for each group of columns, for formats that have no heads above heads.
-
-        Examples
-        --------
-        >>> groups = (ColumnGroup("Lin", (Column("FIX"),)), ColumnGroup("Ber", (Column("FIX"),)))
-        >>> [grid.groups[0].title for grid in Grid("t", "", groups, ()).by_group()]
-        ['Lin', 'Ber']
-        """
+        """One table for each group of columns, for formats that have no heads above heads."""
         found, start = [], 0
         for group in self.groups:
             part = slice(start, start + len(group.columns))
@@ -259,26 +176,12 @@ class Grid:
         return found
 
     def starts_apart(self, row: int) -> bool:
-        """Whether a rule goes above a row: it is the first behind the paper's rows.
-
-        Examples
-        --------
-        >>> rows = (GridRow("ATLAS", ()), GridRow("AUTO", (), "ours"), GridRow("o", (), "oracle"))
-        >>> [Grid("t", "", (), rows).starts_apart(n) for n in range(3)]
-        [False, True, False]
-        """
+        """Whether a rule goes above a row: it is the first behind the paper's rows."""
         behind = row > 0 and self.rows[row - 1].kind == "paper"
         return behind and self.rows[row].kind != "paper"
 
     def apart_columns(self) -> list[bool]:
-        """For each column, whether a rule goes before it: the first beyond the paper in its group.
-
-        Examples
-        --------
-        >>> columns = (Column("FIX"), Column("AUTO", "ours"), Column("oracle", "oracle"))
-        >>> Grid("t", "", (ColumnGroup("Lin", columns),), ()).apart_columns()
-        [False, True, False]
-        """
+        """For each column, whether a rule goes before it: the first beyond the paper in a group."""
         found = []
         for group in self.groups:
             kinds = [column.kind for column in group.columns]

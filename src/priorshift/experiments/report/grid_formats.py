@@ -76,24 +76,6 @@ def to_markdown(grid: Grid) -> str:
     r"""Write a table in GitHub's Markdown; each group of columns is a table of its own.
 
     Labels of rows and columns that stand apart are in italics.
-
-    Examples
-    --------
-    >>> from priorshift.experiments.report.grid import Column, ColumnGroup, Entry, GridRow, Mark
-    >>> best = GridCell(Entry((4.25, 4.31)), Mark(bold=True))
-    >>> grid = Grid("Errors", "learner", (ColumnGroup("Lin", (Column("squ"),)),),
-    ...             (GridRow("ATLAS", (best,)),), bold="the best one")
-    >>> print(to_markdown(grid))
-    **Errors**
-    <BLANKLINE>
-    Lin
-    <BLANKLINE>
-    | learner | squ |
-    |:---|---:|
-    | ATLAS | **4.28** ±0.04 |
-    <BLANKLINE>
-    Average error in %: mean ± sample standard deviation over 2 seeds.\
-    **bold**: the best one.
     """
     return render("grid.md.j2", grid=grid)
 
@@ -103,25 +85,6 @@ def to_latex(grid: Grid) -> str:
 
     It needs ``\usepackage{booktabs}`` and no more. Each row has two lines, the mean with its
     deviation and the paper's mean with the difference.
-
-    Examples
-    --------
-    >>> from priorshift.experiments.report.grid import Column, ColumnGroup, Entry, GridRow, Mark
-    >>> best = GridCell(Entry((4.25, 4.31)), Mark(bold=True))
-    >>> grid = Grid("Errors", "learner", (ColumnGroup("Lin", (Column("squ"),)),),
-    ...             (GridRow("ATLAS", (best,)),), bold="the best one")
-    >>> print(to_latex(grid).partition("tabcolsep}{3pt}")[2])
-    <BLANKLINE>
-    \begin{tabular}{lr}
-    \toprule
-     & \multicolumn{1}{c}{Lin} \\
-    \cmidrule(lr){2-2}
-    learner & squ \\
-    \midrule
-    ATLAS & \textbf{4.28}{\tiny$\pm$0.04} \\
-    \bottomrule
-    \end{tabular}
-    \end{table}
     """
     return render("grid.tex.j2", grid=grid)
 
@@ -133,18 +96,6 @@ def to_html(grid: Grid) -> str:
     ``oracle``, the first of them in a row or group also ``apart`` (draw a rule there); a cell may
     be ``best`` or ``marked`` (with a bullet); in it are ``mean``, ``std``, ``published``,
     ``bullet`` and ``sketch``. The notes are the table's foot.
-
-    Examples
-    --------
-    >>> from priorshift.experiments.report.grid import Column, ColumnGroup, Entry, GridRow, Mark
-    >>> best = GridCell(Entry((4.25, 4.31)), Mark(bold=True))
-    >>> grid = Grid("Errors", "learner", (ColumnGroup("", (Column("squ"),)),),
-    ...             (GridRow("ATLAS", (best,)),), bold="the best one")
-    >>> html = to_html(grid)
-    >>> html.splitlines()[1]
-    '<caption>Errors</caption>'
-    >>> '<strong class="mean">4.28</strong> <span class="std">±0.04</span>' in html
-    True
     """
     return render("grid.html.j2", grid=grid)
 

@@ -39,16 +39,7 @@ def check_writable(path: str, option: str) -> None:
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a file; an old one stays until the new one is whole.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_whole(f"{folder}/a.txt", "hello")
-    ...     Path(f"{folder}/a.txt").read_text()
-    'hello'
-    """
+    """Write a file; an old one stays until the new one is whole."""
     target = Path(path)
     data = content.encode("utf-8") if isinstance(content, str) else content
     if _is_special(target):

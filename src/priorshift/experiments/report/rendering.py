@@ -36,21 +36,7 @@ _LATEX_SYNTAX: dict[str, Any] = {
 
 
 def render(template: str, **values: Any) -> str:
-    r"""Return a template of this package, filled in.
-
-    Parameters
-    ----------
-    template : str
-        Its file in ``templates``; what ends in ``.html.j2`` has every value escaped.
-    **values
-        What it asks for.
-
-    Examples
-    --------
-    >>> from priorshift.experiments.report.grid import Grid
-    >>> render("grid.md.j2", grid=Grid("a_b", "", (), ()))
-    '**a\\_b**'
-    """
+    """Return a template of this package, filled in."""
     need("jinja2")
     return _environment(template.endswith(".tex.j2")).get_template(template).render(values).strip()
 

@@ -22,20 +22,6 @@ def inline_svg(svg: str, prefix: str, alt: str) -> str:
     Every id gets ``prefix`` in front (matplotlib's names for letters are the same in all figures),
     width and height go (the page decides), and ``alt`` becomes its description.
 
-    Parameters
-    ----------
-    svg : str
-        The text of an SVG file.
-    prefix : str
-        Unique in the page.
-    alt : str
-        What can be seen, for those who do not see it.
-
-    Raises
-    ------
-    InputError
-        Where it is no SVG, or where it holds a script or an address outside of itself.
-
     Examples
     --------
     >>> svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 2 1"><path id="a"/></svg>'

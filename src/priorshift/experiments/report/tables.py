@@ -24,11 +24,6 @@ class Record(TypedDict):
     ``final_weights`` holds the ``steps`` of a pool and their meta ``weights`` after the last round,
     means over the seeds; None without a pool. ``log_loss``, ``brier``, ``f1`` and ``auc`` are of
     all rows of a stream together, means over the seeds.
-
-    Examples
-    --------
-    >>> "error_mean" in Record.__annotations__
-    True
     """
 
     learner: str
@@ -82,36 +77,8 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def results_table(records: Sequence[Record], *, compare: bool, width: int | None = None) -> str:
     """Show learners as rows and shifts as columns, mean and deviation of the error in percent.
 
-    Parameters
-    ----------
-    records : sequence of Record
-        At least one; one for each learner, hint and shift.
-    compare : bool
-        Print the paper's number and the difference where there is one. Only for runs that are the
-        paper's in all but the number of rounds.
-    width : int, optional
-        Columns of the terminal. A wider table is cut into one table for each shift.
-
-    Examples
-    --------
-    >>> record: Record = {
-    ...     "learner": "atlas", "hint": None, "preset": "paper", "protocol": "predict-first",
-    ...     "calibration": "none", "calibration_map": "none",
-    ...     "data": "synthetic", "shift": "squ", "rounds": 10_000, "batch_size": 100,
-    ...     "sketch": None, "errors": [4.25], "error_mean": 4.25, "error_std": 0.0,
-    ...     "oracle_error": 1.98,
-    ...     "calibrated_oracle_error": 3.1, "fix_error": 7.84, "prior_error": 0.1,
-    ...     "variation": 1.0, "seconds": 2.0, "rounds_per_second": 5000.0}
-    >>> print(results_table([record], compare=True))
-    synthetic data, preset paper, 10,000 rounds of 100 rows, 1 seed: average error in %
-    <BLANKLINE>
-    learner      protocol       squ
-    -----------  -------------  ------------------------
-    ATLAS        predict-first  4.25 (paper 4.27, -0.02)
-    f0 as it is                 7.84
-    oracle                      1.98
-    <BLANKLINE>
-    paper: the published number, and ours minus it.
+    ``compare`` prints the paper's number beside ours: only for runs that are the paper's in all but
+    the number of rounds. What is wider than ``width`` is cut into a table for each shift.
     """
     shifts = list(dict.fromkeys(record["shift"] for record in records))
     tables = [_grid(records, shifts, compare)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorshift.errors import InputError
 from priorshift.typing import FloatArray
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -31,54 +30,25 @@ def printable(text: str, encoding: str | None) -> str:
 
 
 def resample(values: ArrayLike, width: int) -> FloatArray:
-    """Return at most ``width`` numbers: the means of equal stretches of ``values``.
-
-    Examples
-    --------
-    >>> resample([0, 0, 1, 1, 0, 1], 3).tolist()
-    [0.0, 1.0, 0.5]
-    """
+    """Return at most ``width`` numbers: the means of equal stretches of ``values``."""
     series = np.asarray(values, dtype=np.float64)
-    if series.ndim != 1 or not len(series) or width < 1:
-        raise InputError(
-            f"a series of shape {series.shape} does not fit {width} columns; give numbers (n,)"
-        )
     return np.array([part.mean() for part in np.array_split(series, min(width, len(series)))])
 
 
 def sparkline(values: ArrayLike, width: int = 60, top: float = 1.0) -> str:
     """Draw numbers from 0 to ``top`` as a line of blocks.
 
-    Parameters
-    ----------
-    values : array_like, (n,)
-    width : int
-        Most characters; longer series are averaged.
-    top : float
-        The number that a full block stands for. 0 and below is blank, above is full.
-
     Examples
     --------
     >>> sparkline([0, 0.25, 0.5, 0.75, 1])
     ' ▂▄▆█'
     """
-    if not top > 0:
-        raise InputError(f"top is {top}; it must be positive")
     levels = np.clip(np.rint(resample(values, width) / top * 8), 0, 8).astype(int)
     return "".join(_BLOCKS[level] for level in levels)
 
 
 def mix_plot(truth: FloatArray, estimate: FloatArray, names: list[str], width: int = 60) -> str:
     """Draw the true and the estimated share of each class over time, two lines a class.
-
-    Parameters
-    ----------
-    truth, estimate : (T, K) arrays
-        Class mixes, a row for each round.
-    names : list of str
-        What to call the classes.
-    width : int
-        Characters for the time axis.
 
     Examples
     --------

@@ -17,12 +17,6 @@ class Background:
 
     ``command`` is what repeats it. ``seconds`` passed on the clock in this run, ``work`` is what
     all runs that filled the store took, processes added up.
-
-    Examples
-    --------
-    >>> found = Background("priorshift reproduce all", False, 5, 2, 90.0, 7200.0, ())
-    >>> dict(found.pairs())["work in the store, processes added up"]
-    '2.00 hours'
     """
 
     command: str

@@ -33,11 +33,6 @@ _RAW = ", with the raw estimate of equation 3"
 def learner_claims(cells: Mapping[tuple[str, str], Entry]) -> list[Claim]:
     """Check Table 1: cells near the paper's, and what its text says of the learners.
 
-    Parameters
-    ----------
-    cells : mapping from (learner, shift) to Entry
-        As for ``learner_table``; runs of the paper's length.
-
     Examples
     --------
     >>> cells = {(learner, shift): Entry((cell.mean,))
@@ -101,16 +96,7 @@ def benchmark_claims(
 
     A claim holds if it does on every data set that has all it needs. The detail says on how many
     it does, names those where it does not, and counts the paper's own numbers in the same way.
-
-    Parameters
-    ----------
-    cells : mapping from (data, shift, learner) to Entry
-        As for ``benchmark_table``, all shifts.
-    table : str
-        What the cells are called.
-    raw : mapping, optional
-        Cells of learners that were also run with the raw estimate: claims about Lin are checked
-        with both.
+    ``raw`` are cells with the raw estimate: claims about Lin are checked with both.
 
     Examples
     --------

@@ -40,11 +40,6 @@ _PRINTED: Cells = {
 def hint_claims(cells: Cells) -> list[Claim]:
     """Check Table 2: cells near the paper's, and what its text says of the hints.
 
-    Parameters
-    ----------
-    cells : mapping from (rows in a round, shift, hint) to Entry
-        As for ``hint_table``; runs of the paper's length.
-
     Examples
     --------
     >>> cells = {(size, shift, hint): Entry((cell.mean + 0.3,)) for size, shifts in TABLE_2.items()
@@ -155,11 +150,6 @@ def _said_claims(cells: Cells) -> list[Claim]:
 def solver_claims(cases: Cases) -> list[Claim]:
     """Check the remark: the implicit step beside the step on the linearised hint.
 
-    Parameters
-    ----------
-    cases : mapping
-        By place: the entries "implicit" and "linearised". The paper prints no number of it.
-
     Examples
     --------
     >>> case = {"implicit": Entry((3.7, 3.8)), "linearised": Entry((4.2, 4.3))}
@@ -182,13 +172,7 @@ def solver_claims(cases: Cases) -> list[Claim]:
 
 
 def hint_place(size: int, shift: str) -> str:
-    """Name a case of Table 2.
-
-    Examples
-    --------
-    >>> hint_place(10, "squ")
-    'Squ with 10 a round'
-    """
+    """Name a case of Table 2."""
     return f"{paper_name(shift)} with {size:,} a round"
 
 

@@ -29,11 +29,6 @@ Cases = Mapping[str, Case]
 class Tally:
     """Count in how many places something holds.
 
-    Parameters
-    ----------
-    what : str
-        What is counted, as "data sets".
-
     Examples
     --------
     >>> tally = Tally("data sets")
@@ -62,15 +57,7 @@ class Tally:
             self.failures.append(place)
 
     def words(self, *, of: int | None = None, clear: bool = False) -> str:
-        """Write the counts and the first failures.
-
-        Parameters
-        ----------
-        of : int, optional
-            How many places there should be.
-        clear : bool
-            Say how many are significant.
-        """
+        """Write the counts and the first failures."""
         text = f"{self.held} of {self.total if of is None else of} {self.what}"
         if of is not None and self.total < of:
             text += f" ({self.total} measured)"
@@ -100,21 +87,8 @@ def counted(
 ) -> list[Claim]:
     """Check a claim on our cases; where nothing can be told, there is none.
 
-    Parameters
-    ----------
-    text, what : str
-        The claim, and what is counted.
-    count : Count
-        The same for our cases and the paper's.
-    cases : mapping
-    printed : mapping, optional
-        The paper's cases, for the count by its own numbers.
-    of : int, optional
-        How many places there should be; by default, as many as were measured.
-    need : int, optional
-        In how many places it must hold; by default in all.
-    clear : bool
-        Say how many are significant.
+    It holds if ``count`` finds it in ``need`` places: by default in all, which are ``of``, or those
+    that were measured. ``printed`` are the paper's cases, counted beside.
 
     Examples
     --------
@@ -217,13 +191,7 @@ def _tied(entry: Entry, best: Entry) -> bool:
 
 
 def lowest(case: Case, names: Sequence[str]) -> str:
-    """Name the learner with the lowest mean; of equals, the first.
-
-    Examples
-    --------
-    >>> lowest({"fix": Entry((7.0,)), "fth": Entry((5.0,))}, ["fix", "fth"])
-    'fth'
-    """
+    """Name the learner with the lowest mean; of equals, the first."""
     return min(names, key=lambda name: case[name].mean)
 
 

@@ -27,13 +27,7 @@ _FAILURE = 0.05 / 6
 
 
 def lemma_tasks(quick: bool, seeds: int) -> list[dict[str, Any]]:
-    """Settings of every call that the two lemmas need.
-
-    Examples
-    --------
-    >>> lemma_tasks(quick=True, seeds=1)[0]["kind"]
-    'lemma1'
-    """
+    """Settings of every call that the two lemmas need."""
     draws, repeats = (2000, 10) if quick else (20_000, 40)
     tasks: list[dict[str, Any]] = [
         {"kind": "lemma1", "mix": mix, "batch_size": size, "draws": draws, "seed": 0}
@@ -162,11 +156,6 @@ def lemma2_bound(source: Source, rows: int) -> float | None:
 
     .. math:: \frac{4 \sqrt K B}{\kappa^2 \sigma^2} \left( \frac{\log(2K/\delta)}{|S_0|}
         + \sqrt{\frac{2 \log(2K/\delta)}{|S_0|}} \right)
-
-    Examples
-    --------
-    >>> lemma2_bound(known_source(), 300) is None
-    True
     """
     K, kappa, sigma = source.n_classes, float(source.prior.min()), source.sigma_min
     tail = float(np.log(2 * K / _FAILURE))

@@ -12,7 +12,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from priorshift.errors import InputError
 from priorshift.experiments.description import BUNDLED
 from priorshift.experiments.report.drawings import svg_text
 from priorshift.experiments.report.grid_formats import GRID_FORMATS
@@ -35,13 +34,7 @@ _LEAD = (
 def write_report(
     parts: Sequence[Part], experiments: Sequence[Experiment], background: Background, out: Path
 ) -> Path:
-    """Write ``report.html`` into the folder of the tables and figures, and return its path.
-
-    Examples
-    --------
-    >>> write_report.__name__
-    'write_report'
-    """
+    """Write ``report.html`` into the folder of the tables and figures, and return its path."""
     listed = differences(experiments, background.quick, background.notes)
     lead = f"{listed[0]} {_LEAD}" if background.quick else _LEAD
     whole = [*_overview(parts), *parts, _differences(listed), _settings(experiments, background)]
@@ -53,13 +46,7 @@ def write_report(
 def write_markdown(
     parts: Sequence[Part], experiments: Sequence[Experiment], background: Background, out: Path
 ) -> Path:
-    """Write ``results.md`` beside the report, for pages that are read beside the code.
-
-    Examples
-    --------
-    >>> write_markdown.__name__
-    'write_markdown'
-    """
+    """Write ``results.md`` beside the report, for pages that are read beside the code."""
     listed = differences(experiments, background.quick, background.notes)
     path = out / "results.md"
     whole = [*parts, _differences(listed)]
@@ -76,41 +63,19 @@ def page_html(title: str, lead: str, parts: Sequence[Part]) -> str:
     >>> '<a href="#a-b">A &amp; B</a>' in html, "<p>1 &lt; 2</p>" in html
     (True, True)
     """
-    names = [part.name for part in parts]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"two parts have the name {twice[0]!r}; give each its own")
     tools = {"inline_svg": inline_svg, "svg_text": svg_text, "endings": GRID_FORMATS}
     words = {"title": title, "lead": lead, "parts": parts, "counted": claims_count}
     return render("page.html.j2", **words, **tools) + "\n"
 
 
 def page_markdown(title: str, pairs: Sequence[tuple[str, object]], parts: Sequence[Part]) -> str:
-    """Return the text of a Markdown file with a section for each part.
-
-    Examples
-    --------
-    >>> print(page_markdown("Report", [("seeds", 5)], [Part("a", "A", ["Words."])]), end="")
-    # Report
-    <BLANKLINE>
-    - seeds: 5
-    <BLANKLINE>
-    ## A
-    <BLANKLINE>
-    Words.
-    """
+    """Return the text of a Markdown file with a section for each part."""
     words = {"title": title, "pairs": pairs, "parts": parts, "counted": claims_count}
     return render("page.md.j2", **words) + "\n"
 
 
 def differences(experiments: Sequence[Experiment], quick: bool, notes: Sequence[str]) -> list[str]:
-    """List what a reader has to know before comparing numbers.
-
-    Examples
-    --------
-    >>> differences([], quick=True, notes=[])[0].startswith("This is a quick run")
-    True
-    """
+    """List what a reader has to know before comparing numbers."""
     known = _known()
     runs = [run for one in experiments for some in one.runs.values() for run in some]
     real = any(run.data.dataset not in BUNDLED for run in runs)
@@ -127,13 +92,7 @@ def differences(experiments: Sequence[Experiment], quick: bool, notes: Sequence[
 
 
 def with_causes(claims: Sequence[Claim]) -> list[Claim]:
-    """Add the cause, where one was tested, to claims that do not hold.
-
-    Examples
-    --------
-    >>> with_causes([Claim("ATLAS beats FIX", False, "1 of 2 shifts")])[0].cause
-    ''
-    """
+    """Add the cause, where one was tested, to claims that do not hold."""
     causes = _known()["causes"]
     return [
         claim if claim.holds or claim.cause else claim._replace(cause=causes.get(claim.text, ""))

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from priorshift.errors import InputError
 from priorshift.experiments.report.grid import Grid
 from priorshift.experiments.reproduce.plan import StreamRun
 
 Results = Mapping[StreamRun, Mapping[str, Any]]
 """What every run gave."""
-
-_ANCHOR = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-_RESERVED = {"contents", "main"}
 
 
 class Claim(NamedTuple):
@@ -52,13 +47,7 @@ class Claim(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """A figure, the stem of its files, and words for those who read and those who cannot see.
-
-    Examples
-    --------
-    >>> Drawing("fig-peri", None, "Error by buffer size.", "A line that dips at 40.").stem
-    'fig-peri'
-    """
+    """A figure, the stem of its files, and words for those who read and those who cannot see."""
 
     stem: str
     figure: Any
@@ -100,13 +89,6 @@ class Part:
     claims: Sequence[Claim] = ()
     items: Sequence[str] = ()
     pairs: Sequence[tuple[str, object]] = ()
-
-    def __post_init__(self) -> None:
-        if not _ANCHOR.fullmatch(self.name) or self.name in _RESERVED:
-            raise InputError(
-                f"the name {self.name!r} of {self.title!r} cannot be an anchor of a page; "
-                "give small letters and digits with single hyphens between, a letter first"
-            )
 
 
 def by_seed(runs: Sequence[StreamRun]) -> dict[StreamRun, list[StreamRun]]:

@@ -1,7 +1,7 @@
 """Dynamic regret on the synthetic problem, where every risk is known (Theorems 1 to 3).
 
 One call measures one learner on one stream; ``regret_tasks`` lists the calls, ``perform`` does
-one, ``summarise`` fits the exponents and says which of the claims hold.
+one; ``regret_summary`` fits the exponents and says which of the claims hold.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from priorshift.datasets.synthetic import SyntheticProblem, synthetic_problem
-from priorshift.errors import InputError
-from priorshift.experiments.reproduce import known_problem
 from priorshift.experiments.reproduce.known_problem import (
+    KnownProblem,
+    adopt,
     clairvoyant_risks,
     gaussian_risks,
-    known_source,
-    largest_change,
+    known_problem,
     mixes,
-    sampled_source,
 )
 from priorshift.experiments.reproduce.lemmas import lemma1, lemma2, lemma_tasks
 from priorshift.experiments.reproduce.regret_summary import (
@@ -32,8 +30,6 @@ from priorshift.experiments.reproduce.regret_summary import (
     REGIMES,
     STATIC,
     STATIC_REGIMES,
-    fit_exponent,
-    summarise,
 )
 from priorshift.learners import ATLAS, UOGD, AtlasAda
 from priorshift.simulation.shifts import (
@@ -48,9 +44,6 @@ from priorshift.simulation.streams import Chunk, SimulatedStream
 from priorshift.simulation.theory import atlas_ada_bound, atlas_bound, static_bound, uogd_bound
 from priorshift.source import Source
 from priorshift.typing import Float32Array, FloatArray
-
-__all__ = ["LEARNERS", "RegretRun", "fit_exponent", "perform", "regret_tasks", "run_regret"]
-__all__ += ["summarise"]
 
 Progress = Callable[[int], None]
 
@@ -128,7 +121,8 @@ def run_regret(
     (True, 5)
     """
     shift = _shift(environment, variation, rounds)
-    source = _source(offline)
+    problem = known_problem()
+    source: Source = {"known": problem.known, "sampled": problem.sampled}[offline]
     runs = []
     for i in range(repeats):
         key = np.random.SeedSequence([seed, i])
@@ -173,7 +167,7 @@ def _run_once(
     reusability = None
     if isinstance(agent, AtlasAda):
         reusability = source.n_classes * source.gradient_bound**2 * found.gaps
-    by_functions = largest_change() * float(np.abs(np.diff(alphas)).sum())
+    by_functions = known_problem().change * float(np.abs(np.diff(alphas)).sum())
     return {
         "dynamic": total - best,
         "static": total - fixed,
@@ -219,35 +213,22 @@ def _shift(environment: str, variation: str, rounds: int) -> Mixture:
         ("ber", "paper"): Bernoulli,
         ("half", "none"): _HalfWay,
     }
-    if (environment, variation) not in known:
-        names = ", ".join(f"{a} {b}" for a, b in known)
-        raise InputError(f"no environment {environment!r} with variation {variation!r}: {names}")
     return known[environment, variation]()
 
 
-def _source(offline: str) -> Source:
-    if offline not in ("known", "sampled"):
-        raise InputError(f"offline is {offline!r}: choose 'known' or 'sampled'")
-    return known_source() if offline == "known" else sampled_source()
-
-
 def _learner(name: str, source: Source, rounds: int, drift: float) -> UOGD | ATLAS | AtlasAda:
-    steep = SyntheticProblem.gradient_bound
-    if name == "atlas-theory":
-        return ATLAS(preset="theory", horizon=rounds)
-    if name == ESTIMATED:
-        return ATLAS(preset="theory", horizon=rounds, loss_bound="estimate")
-    if name == STATIC:
-        return UOGD(preset="theory", horizon=rounds)
-    if name == "atlas-paper":
-        return ATLAS(horizon=rounds, gradient_bound=steep)
-    if name == "atlas-paper-raw":
-        return ATLAS(horizon=rounds, gradient_bound=steep, prior_form="raw")
-    if name == "uogd-tuned":
-        return UOGD(preset="theory", horizon=rounds, step=tuned_step(source, rounds, drift))
-    if name == "atlas-ada-theory":
-        return AtlasAda(preset="theory", horizon=rounds, hint="fwd", order="predict-first")
-    raise InputError(f"unknown learner {name!r}; known are: {', '.join(LEARNERS)}")
+    theory: dict[str, Any] = {"preset": "theory", "horizon": rounds}
+    paper: dict[str, Any] = {"horizon": rounds, "gradient_bound": SyntheticProblem.gradient_bound}
+    known: dict[str, Callable[[], UOGD | ATLAS | AtlasAda]] = {
+        "atlas-theory": lambda: ATLAS(**theory),
+        "atlas-paper": lambda: ATLAS(**paper),
+        "atlas-paper-raw": lambda: ATLAS(**paper, prior_form="raw"),
+        "uogd-tuned": lambda: UOGD(**theory, step=tuned_step(source, rounds, drift)),
+        "atlas-ada-theory": lambda: AtlasAda(**theory, hint="fwd", order="predict-first"),
+        ESTIMATED: lambda: ATLAS(**theory, loss_bound="estimate"),
+        STATIC: lambda: UOGD(**theory),
+    }
+    return known[name]()
 
 
 def tuned_step(source: Source, rounds: int, variation: float) -> float:
@@ -255,7 +236,7 @@ def tuned_step(source: Source, rounds: int, variation: float) -> float:
 
     Examples
     --------
-    >>> source = known_source()
+    >>> source = known_problem().known
     >>> ratio = tuned_step(source, 1000, 1000.0) / tuned_step(source, 8000, 1000.0)
     >>> round(ratio, 2)
     2.0
@@ -432,22 +413,12 @@ def _task(
 
 
 def perform(settings: dict[str, Any], progress: Progress | None = None) -> dict[str, Any]:
-    """Do one call of ``regret_tasks``: plain settings in, a plain dict out.
-
-    Examples
-    --------
-    >>> sorted(perform({"kind": "lemma2", "rows": 300, "repeats": 2, "seed": 0}))[:2]
-    ['bound', 'largest_errors']
-    """
+    """Do one call of ``regret_tasks``: plain settings in, a plain dict out."""
     rest = {name: value for name, value in settings.items() if name != "kind"}
-    kind = settings.get("kind")
+    kind = settings["kind"]
     if kind == "regret":
         return run_regret(**rest, progress=progress)
-    if kind == "lemma1":
-        return lemma1(**rest)
-    if kind == "lemma2":
-        return lemma2(**rest)
-    raise InputError(f"unknown kind of task {kind!r}: known are 'regret', 'lemma1', 'lemma2'")
+    return lemma1(**rest) if kind == "lemma1" else lemma2(**rest)
 
 
 @dataclass(frozen=True)
@@ -509,15 +480,13 @@ class RegretRun:
             return _LEMMA
         return _START + 1e-3 * _GUESSES[max(known, key=len)] * self.total_rounds
 
-    def prepare(self, tasks: Sequence[RegretRun]) -> known_problem.KnownProblem:
+    def prepare(self, tasks: Sequence[RegretRun]) -> KnownProblem:
         """Make the known problem and its clairvoyant."""
-        return known_problem.known_problem()
+        return known_problem()
 
-    def perform(
-        self, prepared: known_problem.KnownProblem, progress: Progress | None = None
-    ) -> dict[str, Any]:
+    def perform(self, prepared: KnownProblem, progress: Progress | None = None) -> dict[str, Any]:
         """Measure."""
-        known_problem.adopt(prepared)
+        adopt(prepared)
         began = time.perf_counter()
         found = perform(self.settings(), progress)
         return {**found, "seconds": time.perf_counter() - began}

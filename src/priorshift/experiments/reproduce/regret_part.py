@@ -42,13 +42,7 @@ _NAMED = {"constant": "$T^{2/3}$", "sqrt": "$T^{5/6}$"}
 
 
 def tasks(*, quick: bool, seeds: int) -> list[RegretRun]:
-    """List the measurements.
-
-    Examples
-    --------
-    >>> len(tasks(quick=True, seeds=1)) > 10
-    True
-    """
+    """List the measurements."""
     return [RegretRun.of(settings) for settings in regret_tasks(quick, seeds)]
 
 

@@ -32,13 +32,7 @@ _FITTED_PART = 16
 
 
 class Fit(NamedTuple):
-    """``log y = level + slope log x`` with the slope's standard error.
-
-    Examples
-    --------
-    >>> Fit(0.5, 0.1, 2.0).slope
-    0.5
-    """
+    """``log y = level + slope log x`` with the slope's standard error."""
 
     slope: float
     error: float
@@ -63,11 +57,6 @@ class Series(NamedTuple):
         Over the ``fitted`` T; None where there are too few.
     rate : float
         The theorem's exponent.
-
-    Examples
-    --------
-    >>> Series("uogd", "squ", "sqrt", 10, [9], 1, [1.0], [0.0], [5.0], 0.2, None, [], 5 / 6).share
-    0.2
     """
 
     learner: str
@@ -91,11 +80,6 @@ class Summary(NamedTuple):
     ``ratios`` hold, for each setting, ATLAS's cumulative risk over that of the best single step:
     its ``mean`` and its ``worst``. ``lemma1`` and ``lemma2`` are None where nothing was measured;
     ``notes`` are sentences that explain the claims, with the numbers measured.
-
-    Examples
-    --------
-    >>> summarise([])
-    Summary(series=[], ratios=[], lemma1=None, lemma2=None, claims=[], notes=[])
     """
 
     series: list[Series]
@@ -127,18 +111,7 @@ def fit_exponent(T: Sequence[float], regret: Sequence[float]) -> Fit:
 
 
 def summarise(results: Results) -> Summary:
-    """Exponents, ratios, the two lemmas, the claims that follow, and what the figures show.
-
-    Parameters
-    ----------
-    results : sequence of (settings, result)
-        Settings of ``regret_tasks`` with what ``perform`` returned; any part of them, any order.
-
-    Examples
-    --------
-    >>> summarise([]).claims
-    []
-    """
+    """Exponents, ratios, the two lemmas, the claims that follow, and what the figures show."""
     regrets = [(s, r) for s, r in results if s["kind"] == "regret"]
     known = [(s, r) for s, r in regrets if s["offline"] == "known"]
     series = _series([(s, r) for s, r in known if s["learner"] != STATIC])

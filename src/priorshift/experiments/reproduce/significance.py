@@ -21,11 +21,8 @@ _ROUNDING = 1e-9
 def paired_p_value(first: Sequence[float], second: Sequence[float]) -> float:
     """Two-sided p-value of the paired t-test: may both have the same mean.
 
-    Parameters
-    ----------
-    first, second : sequence of float
-        One number for each seed, in the same order. With fewer than two seeds nothing can be told:
-        1. Differences that are all the same: 1 if they are nought, 0 otherwise.
+    With fewer than two seeds nothing can be told: 1. Differences that are all the same: 1 if they
+    are nought, 0 otherwise.
 
     Examples
     --------
@@ -94,11 +91,6 @@ def marks(
         Name of the entry that bullets compare with; without it there is none.
     level : float
 
-    Returns
-    -------
-    dict
-        A mark for each name, in the same order.
-
     Examples
     --------
     >>> entries = {"none": Entry((4.3, 4.2, 4.3)), "fwd": Entry((3.3, 3.3, 3.4)),
@@ -107,11 +99,6 @@ def marks(
     >>> [name for name, mark in found.items() if mark.bold or mark.bullet]
     ['fwd']
     """
-    if bold not in ("ties", "best") or bullet not in (None, "better-than", "worse-than"):
-        raise InputError(
-            f"no marks for bold {bold!r} and bullet {bullet!r}; bold is 'ties' or 'best', bullet "
-            "None, 'better-than' or 'worse-than'"
-        )
     rivals = {name: entry for name, entry in entries.items() if entry.competes and entry.errors}
     bolds = _bold(rivals, bold, level)
     bullets: set[str] = set()

@@ -31,16 +31,7 @@ _ORACLE_WORDS = "The oracle knows every round's class prior and the densities."
 
 
 def table_1(experiment: Experiment, results: Results) -> Part:
-    """Learners under four shifts on synthetic data.
-
-    Examples
-    --------
-    >>> from priorshift.experiments.reproduce.plan import plan
-    >>> table = plan("table1", quick=True, seeds=1)
-    >>> found = {run: {"error": 5.0, "oracle_error": 2.0} for run in table.runs["cell"]}
-    >>> [row.label for row in table_1(table, found).grids["table1"].rows][-2:]
-    ['AUTO', 'oracle']
-    """
+    """Learners under four shifts on synthetic data."""
     cells: dict[tuple[str, str], Entry] = {}
     for run, some in by_seed(experiment.runs["cell"]).items():
         shift = str(run.shift)
@@ -56,17 +47,7 @@ def table_1(experiment: Experiment, results: Results) -> Part:
 
 
 def table_2(experiment: Experiment, results: Results) -> Part:
-    """The hints of ATLAS-ADA for batches of three sizes.
-
-    Examples
-    --------
-    >>> from priorshift.experiments.reproduce.plan import plan
-    >>> table = plan("table2", quick=True, seeds=1)
-    >>> runs = [run for some in table.runs.values() for run in some]
-    >>> part = table_2(table, {run: {"error": 5.0, "oracle_error": 2.0} for run in runs})
-    >>> [group.title for group in part.grids["table2"].groups]
-    ['Sample size: 10']
-    """
+    """The hints of ATLAS-ADA for batches of three sizes."""
     cells: dict[tuple[int, str, str], Entry] = {}
     for run, some in by_seed(experiment.runs["cell"]).items():
         shift, column = str(run.shift), _hint_column(run)
@@ -84,17 +65,7 @@ def table_2(experiment: Experiment, results: Results) -> Part:
 
 
 def benchmark(experiment: Experiment, results: Results) -> Part:
-    """Table 3 or 4: learners on real data.
-
-    Examples
-    --------
-    >>> from priorshift.experiments.reproduce.plan import plan
-    >>> table = plan("table3", quick=True, seeds=1)
-    >>> runs = [run for some in table.runs.values() for run in some]
-    >>> part = benchmark(table, {run: {"error": 5.0, "oracle_error": 2.0} for run in runs})
-    >>> [group.title for group in part.grids["table3"].groups]
-    ['Lin', 'Ber']
-    """
+    """Table 3 or 4: learners on real data."""
     number: Literal[3, 4] = 3 if experiment.name == "table3" else 4
     cells = _benchmark_cells(experiment.runs["cell"], results)
     for run, some in by_seed(experiment.runs["cell"]).items():

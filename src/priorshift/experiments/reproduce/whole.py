@@ -42,11 +42,6 @@ class Outcome(NamedTuple):
 
     ``texts`` are tables and claims for a terminal, ``files`` everything written, ``notes`` what a
     user should know.
-
-    Examples
-    --------
-    >>> Outcome((), [], []).files
-    []
     """
 
     texts: Sequence[str]
@@ -66,22 +61,8 @@ def reproduce(
 ) -> Outcome:
     """Run experiments, and write their tables, figures and report into a folder.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of ``EXPERIMENTS``.
-    quick : bool
-        Few rounds, bundled data only.
-    seeds : int
-        Seeds 0 to ``seeds - 1`` are used.
-    jobs : int
-        Worker processes, 0 for one on each core.
-    out : Path
-        The folder. ``results.db`` in it holds every result, and is added to.
-    progress : Progress, optional
-        Shows how far it has come.
-    width : int, optional
-        Columns of the terminal that the texts are for.
+    ``results.db`` there holds every result, and is added to. ``width`` is that of the terminal that
+    the texts are for.
 
     Examples
     --------
@@ -173,13 +154,7 @@ def _texts(part: Part, width: int | None) -> list[str]:
 
 
 def write_parts(parts: Sequence[Part], out: Path) -> list[Path]:
-    """Write every table in every format and every drawing as SVG and PNG.
-
-    Examples
-    --------
-    >>> write_parts([Part("table1", "Table 1")], Path("."))
-    []
-    """
+    """Write every table in every format and every drawing as SVG and PNG."""
     written: list[Path] = []
     for part in parts:
         for stem, grid in part.grids.items():

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-_FILES = ("lbfgs", "newton", "newton_cg", "softmax", "steps")
+_FILES = ("lbfgs", "newton_cg", "softmax", "steps")
 
 
 def __getattr__(name: str) -> Any:
@@ -24,13 +24,7 @@ def __getattr__(name: str) -> Any:
 
 @cache
 def available() -> bool:
-    """Whether the compiled kernels can be used here.
-
-    Examples
-    --------
-    >>> available() in (True, False)
-    True
-    """
+    """Whether the compiled kernels can be used here."""
     wanted = os.environ.get("PRIORSHIFT_COMPILED", "1") != "0"
     # Without its compiler numba would run the kernels as Python, which not all of them can.
     disabled = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")

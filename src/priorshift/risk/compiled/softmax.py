@@ -140,68 +140,6 @@ def weigh(
 
 
 @exact
-def softmax_pass_by_class(
-    X: Any, shares: Any, offsets: Any, wanted: Any, D: Any, n_learners: int, safe: bool
-) -> Any:
-    """Sums as in ``softmax_pass``, one for each class of samples: (K, N) and (K, R, d).
-
-    Only the classes ``wanted`` are read; the weight of a sample is its share of its class.
-    """
-    n_classes = len(wanted)
-    rows, width = D.shape
-    values = np.zeros((n_classes, n_learners))
-    moments = np.zeros((n_classes, rows, width), np.float32)
-    size = max(64, min(512, _BLOCK_FLOATS // rows // 16 * 16))
-    Z = np.empty((rows, size), np.float32)
-    top, total = np.zeros(size, np.float32), np.empty(size, np.float32)
-    logs = np.empty(size, np.float32)
-    first = 0
-    while first < n_classes:
-        last = first
-        while last < n_classes and wanted[last]:
-            last += 1
-        a, label = offsets[first], first
-        while a < offsets[last]:
-            m = min(size, offsets[last] - a)
-            weights = shares[a : a + m]
-            logits(D, X, a, m, Z, 0)
-            for i in range(n_learners):
-                _exponentials(Z, n_learners, i, m, safe, top, total)
-                for s in range(m):
-                    logs[s] = weights[s] * (log32(total[s]) + top[s])
-                    total[s] = weights[s] / total[s]
-                for k in range(rows // n_learners):
-                    z = Z[k * n_learners + i]
-                    for s in range(m):
-                        z[s] *= total[s]
-                _sum_segments(logs, offsets, label, a, m, i, values)
-            k, done = label, 0
-            while done < m:
-                piece = min(m, offsets[k + 1] - a) - done
-                add_moments(Z, done, X, a + done, piece, moments[k])
-                done += piece
-                if a + done == offsets[k + 1]:
-                    k += 1
-            a, label = a + m, k
-        first = last + 1
-    return values, moments
-
-
-@summing
-def _sum_segments(logs: Any, offsets: Any, label: int, a: int, m: int, i: int, values: Any) -> None:
-    """Add the logs of the samples ``a:a + m`` to the values of their classes."""
-    k, done = label, 0
-    while done < m:
-        stop = min(m, offsets[k + 1] - a)
-        part = _f(0.0)
-        for s in range(done, stop):
-            part += logs[s]
-        values[k, i] += part
-        done = stop
-        k += 1
-
-
-@exact
 def weigh_all(Z: Any, weights: Any, safe: bool, value: Any) -> None:
     """``weigh`` for logits (R, m) of any length, in one piece."""
     m = Z.shape[1]

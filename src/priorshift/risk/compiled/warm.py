@@ -9,7 +9,6 @@ import numpy as np
 from numba.core import event
 
 from priorshift.risk.compiled.lbfgs import lbfgs_steps
-from priorshift.risk.compiled.newton import implicit_step
 from priorshift.risk.compiled.newton_cg import implicit_step_cg
 from priorshift.risk.compiled.softmax import weigh_all
 from priorshift.risk.compiled.steps import (
@@ -41,10 +40,6 @@ def warm_up(say: Callable[[], None], implicit: bool = False) -> None:
 
     ``say`` is called once if something has to be compiled: that takes up to a minute, and is kept
     on the disk for the next time.
-
-    Examples
-    --------
-    >>> warm_up(lambda: None)
     """
     X = np.array([[1.0, -1.0], [1.0, 1.0]], np.float32)
     X.flags.writeable = False  # as the samples of a risk always are
@@ -61,6 +56,5 @@ def warm_up(say: Callable[[], None], implicit: bool = False) -> None:
         hard_estimate(proba, np.eye(2))
         if implicit:
             problem = (half, half, W, W, one, 1.0, 1e-4, 10)
-            implicit_step(samples, (X, shares, offsets), problem)
             implicit_step_cg(samples, problem)
             lbfgs_steps(samples, half, W, one, 1.0, 2)

@@ -30,14 +30,7 @@ _SMALLEST_BALL = 1e-3
 
 
 def reference_mixes(n_classes: int, number: int, rng: np.random.Generator) -> FloatArray:
-    """The uniform prior, priors with nearly all on one class, and random ones, (number, K).
-
-    Examples
-    --------
-    >>> priors = reference_mixes(3, 8, np.random.default_rng(0))
-    >>> priors.shape, bool(np.allclose(priors.sum(axis=1), 1.0))
-    ((8, 3), True)
-    """
+    """The uniform prior, priors with nearly all on one class, and random ones, (number, K)."""
     uniform = np.full((1, n_classes), 1.0 / n_classes)
     order = rng.permutation(n_classes)[: number // 2]
     corners = np.eye(n_classes)[order]
@@ -58,7 +51,7 @@ def reference_models(data: RiskData, number: int, rng: np.random.Generator) -> F
     (13, 2, 2)
     """
     part = _some_rows(data, rng)
-    solver = ImplicitSolver(tolerance=1e-2, max_steps=50)
+    solver = ImplicitSolver(tolerance=1e-3, max_steps=50)
     zero = np.zeros((1, data.n_classes, data.XT.shape[0]), np.float32)
     step = np.array([float(part.XT.shape[1])])
     models: list[Float32Array] = []
@@ -82,15 +75,7 @@ def _some_rows(data: RiskData, rng: np.random.Generator) -> RiskData:
 
 @dataclass(frozen=True, eq=False)
 class Bank:
-    """Losses and gradients at reference models, as features of a row.
-
-    Examples
-    --------
-    >>> models = np.zeros((1, 2, 3), np.float32)
-    >>> bank = Bank.of(models, Softmax(), np.random.default_rng(0))
-    >>> bank(np.ones((5, 3), np.float32), label=0)[0].astype(float).round(2).tolist()
-    [0.69, -0.5, -0.5, -0.5, 0.5, 0.5, 0.5]
-    """
+    """Losses and gradients at reference models, as features of a row."""
 
     models: Float32Array
     loss: Loss

@@ -40,15 +40,7 @@ class Chosen(NamedTuple):
 
 
 def check_size(size: int, what: str) -> None:
-    """Refuse a size that is not a whole number of at least one row.
-
-    Examples
-    --------
-    >>> check_size(0, "Coreset")
-    Traceback (most recent call last):
-    ...
-    priorshift.errors.InputError: the size of Coreset is 0: at least 1 row is needed
-    """
+    """Refuse a size that is not a whole number of at least one row."""
     if isinstance(size, bool) or not isinstance(size, Integral):
         raise InputTypeError(f"the size of {what} is {size!r}: give a whole number of rows")
     if size < 1:
@@ -56,12 +48,7 @@ def check_size(size: int, what: str) -> None:
 
 
 def check_seed(seed: int, what: str) -> None:
-    """Refuse a seed that is not a whole number from 0 on.
-
-    Examples
-    --------
-    >>> check_seed(3, "Coreset")
-    """
+    """Refuse a seed that is not a whole number from 0 on."""
     if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
         raise InputError(f"the seed of {what} is {seed!r}: give a whole number from 0 on")
 
@@ -86,14 +73,7 @@ def shares(counts: IntArray, size: int) -> IntArray:
 
 
 def class_rows(data: RiskData, k: int, most: int, rng: np.random.Generator) -> IntArray:
-    """Columns of class k, or ``most`` of them at random where it has more.
-
-    Examples
-    --------
-    >>> data = RiskData.of(np.arange(5.0)[:, None], np.array([0, 0, 1, 1, 1]), n_classes=2)
-    >>> class_rows(data, 1, 10, np.random.default_rng(0)).tolist()
-    [2, 3, 4]
-    """
+    """Columns of class k, or ``most`` of them at random where it has more."""
     a, b = int(data.offsets[k]), int(data.offsets[k + 1])
     if b - a <= most:
         return np.arange(a, b)
@@ -101,30 +81,14 @@ def class_rows(data: RiskData, k: int, most: int, rng: np.random.Generator) -> I
 
 
 def chunks(data: RiskData, k: int, rows: int) -> Iterator[Float32Array]:
-    """All rows of class k, (m, d), ``rows`` at a time.
-
-    Examples
-    --------
-    >>> data = RiskData.of(np.arange(5.0)[:, None], np.array([0, 0, 1, 1, 1]), n_classes=2)
-    >>> [piece[:, 0].tolist() for piece in chunks(data, 1, 2)]
-    [[2.0, 3.0], [4.0]]
-    """
+    """All rows of class k, (m, d), ``rows`` at a time."""
     a, b = int(data.offsets[k]), int(data.offsets[k + 1])
     for start in range(a, b, rows):
         yield data.XT[:, start : min(b, start + rows)].T
 
 
 def assemble(data: RiskData, chosen: list[Chosen]) -> RiskData:
-    """Make the weighted set of the chosen rows, one entry of ``chosen`` a class.
-
-    Examples
-    --------
-    >>> data = RiskData.of(np.arange(5.0)[:, None], np.array([0, 0, 1, 1, 1]), n_classes=2)
-    >>> first = Chosen(np.array([1]), np.array([1.0]))
-    >>> small = assemble(data, [first, Chosen(np.array([2, 4]), np.array([0.25, 0.75]))])
-    >>> small.means.ravel().tolist(), small.largest_norm
-    ([1.0, 3.5], 4.0)
-    """
+    """Make the weighted set of the chosen rows, one entry of ``chosen`` a class."""
     offsets = np.cumsum([0, *(len(piece.columns) for piece in chosen)]).astype(np.intp)
     XT = np.ascontiguousarray(data.XT[:, np.concatenate([piece.columns for piece in chosen])])
     weights = np.concatenate([piece.weights for piece in chosen]).astype(np.float32)
@@ -132,13 +96,7 @@ def assemble(data: RiskData, chosen: list[Chosen]) -> RiskData:
 
 
 def refuse_weights(data: RiskData, what: str) -> None:
-    """Refuse to sketch a weighted set: it is a sketch already.
-
-    Examples
-    --------
-    >>> data = RiskData.of(np.arange(2.0)[:, None], np.array([0, 1]), n_classes=2)
-    >>> refuse_weights(data, "Blocks")
-    """
+    """Refuse to sketch a weighted set: it is a sketch already."""
     if data.weights is not None:
         raise InputError(
             f"{what} cannot sketch an held-out set that a fixed sketch has replaced already: give "

@@ -46,11 +46,6 @@ class Candidates(NamedTuple):
 
     Their columns in the held-out set, their features less the mean over *all* rows of the class,
     and those along the main directions, the important ones first, of variance one.
-
-    Examples
-    --------
-    >>> Candidates._fields
-    ('columns', 'centred', 'whitened')
     """
 
     columns: IntArray
@@ -61,16 +56,7 @@ class Candidates(NamedTuple):
 def candidates(
     data: RiskData, k: int, features: Features, rows: int, rng: np.random.Generator
 ) -> Candidates:
-    """Look at class k through ``features``, to choose ``rows`` rows of it.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(90, 2)) * [3.0, 1.0]
-    >>> data = RiskData.of(X, np.repeat([0, 1], 45), n_classes=2)
-    >>> found = candidates(data, 1, lambda X: X, 30, np.random.default_rng(0))
-    >>> found.columns[:2].tolist(), found.whitened.std(axis=0).round(3).tolist()
-    ([45, 46], [1.0, 1.0])
-    """
+    """Look at class k through ``features``, to choose ``rows`` rows of it."""
     total = np.sum(
         [features(X).sum(axis=0, dtype=np.float64) for X in chunks(data, k, _CHUNK)], axis=0
     )

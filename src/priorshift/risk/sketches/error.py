@@ -158,15 +158,7 @@ def smallest_size(
     priors: FloatArray | None,
     seed: int,
 ) -> S:
-    """Double the size of ``build(size)`` until both errors are at most ``error``.
-
-    Examples
-    --------
-    >>> smallest_size(None, None, 2.0, None, None, None, 0)
-    Traceback (most recent call last):
-    ...
-    priorshift.errors.InputError: error is 2.0: give the relative error wanted, between 0 and 1
-    """
+    """Double the size of ``build(size)`` until both errors are at most ``error``."""
     _check_error(error)
     W, priors = _judges(data, W, priors, seed)
     rows = int(data.XT.shape[1])
@@ -193,15 +185,6 @@ def block_size(
 
     A block with the share s of every class has the mean squared error :math:`(1/s - 1) \sum_k
     \mu_k^2 v_k / |S_0^k|` with :math:`v_k` the variance within class k; s follows.
-
-    Examples
-    --------
-    >>> from priorshift.risk import Softmax
-    >>> y = np.repeat([0, 1], 500)
-    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> data = RiskData.of(X, y, n_classes=2)
-    >>> 1 < block_size(data, 0.3, Softmax(), None, None, 0) < 1000
-    True
     """
     _check_error(error)
     W, priors = _judges(data, W, priors, seed)

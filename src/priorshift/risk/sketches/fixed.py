@@ -41,12 +41,6 @@ class FixedSketch(ABC):
         Rows in all. As many as the set has, or more, is the set itself.
     seed : int
         Seed of the choice.
-
-    Examples
-    --------
-    >>> data = RiskData.of(np.arange(2.0)[:, None], np.array([0, 1]), n_classes=2)
-    >>> Coreset(size=2).at(data, 0) is data
-    True
     """
 
     size: int = 1000
@@ -184,13 +178,6 @@ class Herding(FixedSketch):
     over the class; weights then remove what is left along the main directions of :math:`\varphi`.
     The random frequencies belong to a Gaussian kernel as wide as the median distance. It knows
     nothing of losses or models, and so serves all of them, at a larger error than ``Coreset``.
-
-    Parameters
-    ----------
-    size : int
-        Rows in all. As many as the set has, or more, is the set itself.
-    seed : int
-        Seed of the frequencies.
 
     Examples
     --------

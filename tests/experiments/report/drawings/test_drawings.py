@@ -8,7 +8,6 @@ import pytest
 from matplotlib.text import Text
 
 import drawing_examples
-from priorshift.errors import InputError
 from priorshift.experiments.report import drawings
 
 LIMIT = 300_000
@@ -120,40 +119,3 @@ def test_short_numbers_move_nothing_that_can_be_seen(figures):
         assert letters.findall(long) == letters.findall(short)
         a, b = (np.array(letters.sub(" ", d).split(), dtype=float) for d in (long, short))
         np.testing.assert_allclose(a, b, rtol=0, atol=0.005001)
-
-
-def panel(*series):
-    return drawings.RegretPanel("A", series)
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (
-            lambda: drawings.draw_weights([0.1], {"Lin": [[0.5, 0.5]]}, 10),
-            r"weights of Lin.*\(n, 1",
-        ),
-        (lambda: drawings.draw_weights([0.1], {}, 10), "weights is empty"),
-        (lambda: drawings.draw_peri([1, 2], [1.0], 40), r"mean has shape \(1,\).*\(2,\)"),
-        (lambda: drawings.draw_peri([1], [1.0], 0), "period is 0"),
-        (lambda: drawings.draw_shl(drawings.RunningData({}, 10)), "curves is empty"),
-        (
-            lambda: drawings.draw_shl(final=drawings.FinalWeightsData([1], [1, 2], [[1.0]])),
-            r"needs \(1, 2\)",
-        ),
-        (lambda: drawings.draw_shl(), "both None"),
-        (lambda: drawings.draw_skyline([1], [1], [[1]], [1, 2]), "learner has shape"),
-        (lambda: drawings.draw_shifts({}), "alphas is empty"),
-        (
-            lambda: drawings.draw_regret([panel(drawings.RegretSeries("A", [1], ["x"]))]),
-            "mean of A is not an array of numbers",
-        ),
-        (lambda: drawings.draw_regret([panel()]), "no series"),
-        (lambda: drawings.draw_regret(()), "panels is empty"),
-        (lambda: drawings.draw_lemmas(shrinking=drawings.ShrinkingData([1], [0.0])), "not above 0"),
-        (lambda: drawings.draw_lemmas(), "both None"),
-    ],
-)
-def test_data_that_do_not_fit_are_refused(build, message):
-    with pytest.raises(InputError, match=message):
-        build()

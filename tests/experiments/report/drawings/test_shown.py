@@ -11,6 +11,8 @@ from priorshift.experiments.report import drawings
 from priorshift.experiments.report.drawings.style import line_style, ordered_styles, spread
 from priorshift.simulation.shifts import shift_by_name
 
+FINAL = drawings.FinalWeightsData([0.1, 0.2], [1, 2], [[0.9, 0.25], [0.1, 0.75]])
+
 
 def line(axes, label):
     return next(item for item in axes.get_lines() if item.get_label() == label)
@@ -50,14 +52,13 @@ def test_peri_marks_the_multiples_of_the_period():
 
 def test_running_errors_are_means_of_all_stretches_so_far():
     running = drawings.RunningData({"FIX": [4.0, 2.0, 6.0]}, rounds=30)
-    axes = drawings.draw_shl(running).axes[0]
+    axes = drawings.draw_shl(running, FINAL).axes[0]
     np.testing.assert_allclose(axes.get_lines()[0].get_xydata(), [[10, 4], [20, 3], [30, 4]])
     assert axes.texts[0].get_text() == "FIX 4.00"
 
 
 def test_the_heat_map_has_small_steps_at_the_bottom():
-    data = drawings.FinalWeightsData([0.1, 0.2], [1, 2], [[0.9, 0.25], [0.1, 0.75]])
-    axes = drawings.draw_shl(final=data).axes[0]
+    axes = drawings.draw_shl(drawings.RunningData({"FIX": [4.0]}, rounds=1), FINAL).axes[1]
     places = {text.get_text(): text.get_position() for text in axes.texts}
     assert places["0.90"] == (0.5, 0.5)
     assert places["0.75"] == (1.5, 1.5)
@@ -111,8 +112,9 @@ def test_nothing_above_zero_is_still_a_drawing():
 
 def test_lemma_2_has_the_slope_of_the_lemma():
     sizes = np.array([100.0, 400.0])
+    unbiased, _ = drawing_examples.lemmas()
     data = drawings.ShrinkingData(sizes, 5 / np.sqrt(sizes))
-    axes = drawings.draw_lemmas(shrinking=data).axes[0]
+    axes = drawings.draw_lemmas(unbiased, data).axes[1]
     np.testing.assert_allclose(line(axes, "slope -1/2").get_ydata(), [0.5, 0.25])
 
 

@@ -1,4 +1,4 @@
-"""The paper's figures by subject: a function draws each, from numbers that it looks at first."""
+"""The paper's figures by subject: a function draws each."""
 
 from priorshift.experiments.report.drawings.save import png_bytes, save_drawing, svg_text
 from priorshift.experiments.report.drawings.steps import (

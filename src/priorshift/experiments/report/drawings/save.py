@@ -24,14 +24,6 @@ def svg_text(figure: Any) -> str:
     """Return a figure as the text of an SVG file.
 
     Lines are written with two decimals of a point, which nobody sees and which halves the file.
-
-    Examples
-    --------
-    >>> from priorshift.experiments.report.drawings.style import drawing_style, new_figure
-    >>> with drawing_style():
-    ...     figure = new_figure(2.0)
-    >>> svg_text(figure) == svg_text(figure)
-    True
     """
     buffer = io.StringIO()
     with drawing_style():
@@ -44,16 +36,7 @@ def _shorter(found: re.Match[str]) -> str:
 
 
 def png_bytes(figure: Any, resolutions: Sequence[int] = _RESOLUTIONS) -> bytes:
-    """Return a figure as the bytes of a PNG file; a restless one is made coarser, not larger.
-
-    Examples
-    --------
-    >>> from priorshift.experiments.report.drawings.style import drawing_style, new_figure
-    >>> with drawing_style():
-    ...     figure = new_figure(2.0)
-    >>> png_bytes(figure)[1:4]
-    b'PNG'
-    """
+    """Return a figure as the bytes of a PNG file; a restless one is made coarser, not larger."""
     content = b""
     with drawing_style():
         for dpi in resolutions:
@@ -66,25 +49,7 @@ def png_bytes(figure: Any, resolutions: Sequence[int] = _RESOLUTIONS) -> bytes:
 
 
 def save_drawing(figure: Any, stem: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Write STEM.svg and STEM.png and return both paths.
-
-    Parameters
-    ----------
-    figure : Figure
-        From one of the ``draw_`` functions.
-    stem : path
-        Without ending; files that are there are replaced when the new ones are whole.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from priorshift.experiments.report.drawings.style import drawing_style, new_figure
-    >>> with drawing_style():
-    ...     figure = new_figure(2.0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     [path.name for path in save_drawing(figure, f"{folder}/empty")]
-    ['empty.svg', 'empty.png']
-    """
+    """Write STEM.svg and STEM.png and return both paths."""
     svg, png = (Path(f"{os.fspath(stem)}.{ending}") for ending in ("svg", "png"))
     write_whole(svg, svg_text(figure))
     write_whole(png, png_bytes(figure))

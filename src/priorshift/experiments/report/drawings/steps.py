@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorshift.errors import InputError
 from priorshift.experiments.report.drawings.streams import running_mean
 from priorshift.experiments.report.drawings.style import (
     FONT_SIZE,
@@ -23,8 +22,6 @@ from priorshift.experiments.report.drawings.style import (
     ordered_styles,
     settled,
     small_panels,
-    spread_of,
-    table,
 )
 from priorshift.typing import FloatArray
 
@@ -51,21 +48,13 @@ def draw_weights(steps: ArrayLike, weights: Mapping[str, ArrayLike], rounds: int
     rounds : int
         T, the rounds of the whole stream.
 
-    Returns
-    -------
-    Figure
-
     Examples
     --------
     >>> len(draw_weights([0.1, 0.2], {"Lin": [[0.5, 0.5], [0.1, 0.9]]}, rounds=100).axes)
     1
     """
-    sizes = table(steps, "steps", None)
-    if not weights:
-        raise InputError("weights is empty; give the weights under at least one shift")
-    layers = {
-        name: table(some, f"weights of {name}", None, len(sizes)) for name, some in weights.items()
-    }
+    sizes = np.asarray(steps, dtype=np.float64)
+    layers = {name: np.asarray(some, dtype=np.float64) for name, some in weights.items()}
     with drawing_style():
         from matplotlib.patches import Patch
 
@@ -130,42 +119,14 @@ def _name_layer(
 
 
 class RunningData(NamedTuple):
-    """Errors in percent over time, of several learners on one stream.
-
-    Attributes
-    ----------
-    curves : mapping of str to (n,) array_like
-        For each learner the mean error of equal stretches; the running mean of it is drawn.
-    rounds : int
-        T, the rounds of the whole stream.
-
-    Examples
-    --------
-    >>> RunningData({"FIX": [10.0, 12.0]}, rounds=100).rounds
-    100
-    """
+    """Errors in percent of learners on one stream, means of equal stretches of its rounds."""
 
     curves: Mapping[str, ArrayLike]
     rounds: int
 
 
 class FinalWeightsData(NamedTuple):
-    """Weights of the step sizes at the end of streams that change more and more.
-
-    Attributes
-    ----------
-    steps : (N,) array_like
-        Step sizes, smallest first.
-    variations : sequence of m floats or str
-        V_T of the streams (or how each is called), the calmest first.
-    weights : (N, m) array_like
-        A column sums to 1.
-
-    Examples
-    --------
-    >>> FinalWeightsData([0.1, 0.2], [1.0, 5.0], [[0.9, 0.2], [0.1, 0.8]]).variations
-    [1.0, 5.0]
-    """
+    """Weights (N, m) of N step sizes at the end of m streams, the calmest first."""
 
     steps: ArrayLike
     variations: Sequence[float | str]
@@ -173,52 +134,24 @@ class FinalWeightsData(NamedTuple):
     xlabel: str = "variation of the class mix, $V_T$"
 
 
-def draw_shl(running: RunningData | None = None, final: FinalWeightsData | None = None) -> Any:
+def draw_shl(running: RunningData, final: FinalWeightsData) -> Any:
     """Draw the locomotion data: running errors above, a heat map of final weights below.
 
-    This is the paper's Figure 2; either panel may be left out.
-
-    Parameters
-    ----------
-    running : RunningData, optional
-    final : FinalWeightsData, optional
-
-    Returns
-    -------
-    Figure
-
-    Examples
-    --------
-    >>> draw_shl(RunningData({"FIX": [10.0, 12.0]}, rounds=100)).axes[0].get_ylabel()
-    'average error so far (%)'
+    This is the paper's Figure 2.
     """
-    heights = []
-    if running is not None:
-        heights.append(_RUNNING_HEIGHT + 0.6)
-    if final is not None:
-        heights.append(1.3 + 0.26 * len(table(final.steps, "steps", None)))
-    if not heights:
-        raise InputError("running and final are both None; give at least one panel")
+    heights = (_RUNNING_HEIGHT + 0.6, 1.3 + 0.26 * len(np.asarray(final.steps)))
     with drawing_style():
         figure = new_figure(sum(heights))
-        panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights).ravel()
-        if running is not None:
-            _draw_running(panels[0], running)
-        if final is not None:
-            _draw_final(panels[-1], final)
-        if len(heights) == 2:
-            panels[0].set_title("(a) average error so far")
-            panels[1].set_title("(b) final weight of each step size (darker: more)")
+        above, below = figure.subplots(2, 1, height_ratios=heights)
+        _draw_running(above, running)
+        _draw_final(below, final)
+        above.set_title("(a) average error so far")
+        below.set_title("(b) final weight of each step size (darker: more)")
         return settled(figure)
 
 
 def _draw_running(axes: Any, data: RunningData) -> None:
-    if not data.curves:
-        raise InputError("curves is empty; give the errors of at least one learner")
-    curves = {
-        name: running_mean(table(curve, f"curve of {name}", None))
-        for name, curve in data.curves.items()
-    }
+    curves = {name: running_mean(np.asarray(curve)) for name, curve in data.curves.items()}
     styles = [line_style(name, i) for i, name in enumerate(curves)]
     for i, (curve, style) in enumerate(zip(curves.values(), styles, strict=True)):
         time = np.arange(1, len(curve) + 1) * data.rounds / len(curve)
@@ -240,8 +173,7 @@ def _draw_running(axes: Any, data: RunningData) -> None:
 
 
 def _draw_final(axes: Any, data: FinalWeightsData) -> None:
-    steps = table(data.steps, "steps", None)
-    weights = table(data.weights, "weights", len(steps), len(data.variations))
+    steps, weights = np.asarray(data.steps), np.asarray(data.weights)
     highest = float(np.nanmax(weights)) or 1.0
     axes.pcolormesh(
         weights, cmap="Blues", vmin=0, vmax=1.1 * highest, edgecolors="0.8", linewidth=0.6
@@ -277,29 +209,8 @@ def draw_skyline(
 ) -> Any:
     """Draw every step size alone, and the learner that has to choose among them (the skyline).
 
-    The base learners go from dark (small steps) to pale, the learner is dashed and black.
-
-    Parameters
-    ----------
-    variations : (n,) array_like
-        V_T of the streams, or how often they were sampled (then give ``xlabel``).
-    steps : (N,) array_like
-        Step sizes of the base learners, smallest first.
-    errors : (N, n) array_like
-        Average error of each base learner alone, in percent.
-    learner : (n,) array_like
-        Error of the learner that combines them.
-    errors_std, learner_std : array_like of the same shapes, optional
-        Over the seeds.
-    name : str
-        The learner.
-    xlabel : str
-    log : bool
-        Whether the horizontal axis is logarithmic.
-
-    Returns
-    -------
-    Figure
+    Errors (N, n) in percent of a base learner for each step size, and of the learner (n,). The base
+    learners go from dark (small steps) to pale, the learner is dashed and black.
 
     Examples
     --------
@@ -307,12 +218,9 @@ def draw_skyline(
     >>> [text.get_text() for text in figure.axes[0].texts]
     ['η = 0.1', 'η = 0.2', 'ATLAS-ADA']
     """
-    x = table(variations, "variations", None)
-    sizes = table(steps, "steps", None)
-    alone = table(errors, "errors", len(sizes), len(x))
-    stds = spread_of(errors_std, "errors_std", len(sizes), len(x))
-    whole = table(learner, "learner", len(x))
-    whole_std = spread_of(learner_std, "learner_std", len(x))
+    x, sizes, alone, whole = map(np.asarray, (variations, steps, errors, learner))
+    stds = np.zeros(alone.shape) if errors_std is None else np.asarray(errors_std)
+    whole_std = np.zeros(whole.shape) if learner_std is None else np.asarray(learner_std)
     styles = ordered_styles(len(sizes))
     with drawing_style():
         figure = new_figure(_SKYLINE_HEIGHT + 0.6)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorshift.errors import InputError
 from priorshift.experiments.report.drawings.save import png_bytes
 from priorshift.experiments.report.drawings.style import (
     GREY,
@@ -22,8 +21,6 @@ from priorshift.experiments.report.drawings.style import (
     new_figure,
     settled,
     small_panels,
-    spread_of,
-    table,
 )
 from priorshift.experiments.report.output import write_whole
 from priorshift.simulation.shifts import shift_by_name
@@ -60,29 +57,17 @@ def paper_shifts(rounds: int = 200, seed: int = 0) -> dict[str, FloatArray]:
     }
 
 
-def draw_shifts(alphas: Mapping[str, ArrayLike]) -> Any:
-    """Draw what shifts look like, each in its own panel.
-
-    Parameters
-    ----------
-    alphas : mapping of str to (T,) array_like
-        The weight alpha_t of the class prior mu_2 in every round, by the title of the shift.
-
-    Returns
-    -------
-    Figure
+def draw_shifts(alphas: Mapping[str, FloatArray]) -> Any:
+    """Draw shifts by their titles, each in its own panel: the weight alpha_t of mu_2 (T,).
 
     Examples
     --------
     >>> len(draw_shifts(paper_shifts()).axes)
     4
     """
-    if not alphas:
-        raise InputError("alphas is empty; give at least one shift")
-    courses = {title: table(alpha, f"alphas of {title}", None) for title, alpha in alphas.items()}
     with drawing_style():
-        figure, panels = small_panels(len(courses), 0.4, 1.5, 0.05)
-        for axes, (title, values) in zip(panels, courses.items(), strict=True):
+        figure, panels = small_panels(len(alphas), 0.4, 1.5, 0.05)
+        for axes, (title, values) in zip(panels, alphas.items(), strict=True):
             axes.fill_between(_rounds(values), values, color="0.85", linewidth=0)
             axes.plot(_rounds(values), values, color=_BLUE)
             axes.set_title(title, fontsize=SMALL + 1)
@@ -95,13 +80,7 @@ def draw_shifts(alphas: Mapping[str, ArrayLike]) -> Any:
 
 
 def running_mean(values: FloatArray) -> FloatArray:
-    """Return the mean of all values so far.
-
-    Examples
-    --------
-    >>> running_mean(np.array([1.0, 0.0, 0.5])).tolist()
-    [1.0, 0.5, 0.5]
-    """
+    """Return the mean of all values so far."""
     return np.asarray(np.cumsum(values) / np.arange(1, len(values) + 1))
 
 
@@ -116,27 +95,7 @@ def save_stream_picture(
 ) -> None:
     """Write a PNG with two panels: running error, and the prevalence of one class.
 
-    Parameters
-    ----------
-    path : path
-        The PNG; an old one is replaced when the new one is whole.
-    errors : mapping of str to (T,) array
-        Share of wrong predictions in each round, of up to three contenders in the order baseline,
-        learner, clairvoyant.
-    truth, estimate : (T,) arrays
-        Prevalence of one class: the stream's, and the learner's estimate.
-    share_name : str
-        Which class that is, for the axis.
-    title : str
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> series, words = np.linspace(0, 1, 5), {"share_name": "digit 8", "title": "A stream"}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_stream_picture(f"{folder}/a.png", {"FIX": series}, series, series, **words)
-    ...     pathlib.Path(f"{folder}/a.png").read_bytes()[1:4]
-    b'PNG'
+    ``errors`` are those of baseline, learner and clairvoyant, in this order.
     """
     with drawing_style():
         figure = new_figure(6.4, width=8.0)
@@ -178,24 +137,7 @@ def draw_peri(
 ) -> Any:
     """Draw errors in percent over the buffer size of the hint *Peri* (the paper's Figure 1).
 
-    Parameters
-    ----------
-    buffers : (n,) array_like
-        Buffer sizes, in rounds, rising.
-    mean : (n,) array_like
-        Error over the seeds.
-    period : int
-        The true period, whose multiples are marked by vertical lines.
-    std : (n,) array_like, optional
-        Without it no band is drawn.
-    references : mapping of str to (mean, std), optional
-        Levels to compare with, such as ``{"ATLAS": (6.03, 0.02)}``: horizontal lines.
-    name : str
-        What was run with the buffers.
-
-    Returns
-    -------
-    Figure
+    Multiples of the true ``period`` are marked; ``references`` are levels (mean, std) beside it.
 
     Examples
     --------
@@ -203,11 +145,8 @@ def draw_peri(
     >>> figure.axes[0].get_xlabel()
     'buffer size (rounds)'
     """
-    sizes = table(buffers, "buffers", None)
-    errors = table(mean, "mean", len(sizes))
-    width = spread_of(std, "std", len(sizes))
-    if period < 1:
-        raise InputError(f"period is {period}; give the rounds of one period")
+    sizes, errors = np.asarray(buffers), np.asarray(mean)
+    width = np.zeros(len(sizes)) if std is None else np.asarray(std)
     with drawing_style():
         figure = new_figure(3.7)
         axes = figure.subplots()

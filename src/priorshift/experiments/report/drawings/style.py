@@ -1,6 +1,6 @@
 """How every drawing looks: one width, one letter size, and lines that differ without colour.
 
-Also what all of them need: numbers that are looked at first, panels, legends, names beside lines.
+Also what all of them need: panels, legends, names beside lines.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorshift import _colours
-from priorshift.errors import InputError
 from priorshift.experiments.report.output import need
 from priorshift.typing import FloatArray
 
@@ -52,13 +51,7 @@ _SETTINGS: dict[str, Any] = {
 
 
 class LineStyle(NamedTuple):
-    """Colour, dashes and marker of a line.
-
-    Examples
-    --------
-    >>> LineStyle("#000000", "-", "o").marker
-    'o'
-    """
+    """Colour, dashes and marker of a line."""
 
     color: str
     dashes: Any
@@ -94,13 +87,6 @@ _LEADER = {"arrowstyle": "-", "linewidth": 0.7, "shrinkA": 1, "shrinkB": 1, "rel
 def line_style(name: str, place: int = 0) -> LineStyle:
     """Return the style of a contender: the same in every drawing, whatever is beside it.
 
-    Parameters
-    ----------
-    name : str
-        As it is labelled: letters may be large, a hint in brackets may follow.
-    place : int
-        Chooses the style of a name that has none of its own.
-
     Examples
     --------
     >>> line_style("ATLAS-ADA (okm)") == line_style("atlas-ada")
@@ -115,12 +101,6 @@ def line_style(name: str, place: int = 0) -> LineStyle:
 
 def ordered_styles(count: int, darkest: float = 0.0, palest: float = 0.82) -> list[LineStyle]:
     """Return styles of things that have an order, such as step sizes: from dark to pale.
-
-    Parameters
-    ----------
-    count : int
-    darkest, palest : float from 0 to 1
-        The stretch of the colour map (cividis, whose order is also seen in grey).
 
     Examples
     --------
@@ -143,15 +123,7 @@ def ordered_styles(count: int, darkest: float = 0.0, palest: float = 0.82) -> li
 
 @contextmanager
 def drawing_style() -> Iterator[None]:
-    """Draw with settings of our own, whatever the user's matplotlibrc says, and put his back.
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> with drawing_style():
-    ...     matplotlib.rcParams["svg.hashsalt"]
-    'priorshift'
-    """
+    """Draw with settings of our own, whatever the user's matplotlibrc says, and put his back."""
     need("matplotlib")
     from matplotlib import style
 
@@ -160,19 +132,7 @@ def drawing_style() -> Iterator[None]:
 
 
 def new_figure(height: float, width: float = WIDTH) -> Any:
-    """Return an empty figure; call it inside :func:`drawing_style`.
-
-    Parameters
-    ----------
-    height, width : float
-        In inches.
-
-    Examples
-    --------
-    >>> with drawing_style():
-    ...     new_figure(3.0).get_size_inches().tolist()
-    [5.6, 3.0]
-    """
+    """Return an empty figure; call it inside :func:`drawing_style`."""
     # The object interface, not pyplot: no window, no state shared with the caller's own figures.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -185,26 +145,7 @@ def new_figure(height: float, width: float = WIDTH) -> Any:
 def small_panels(
     count: int, base: float, each: float, wspace: float, **options: Any
 ) -> tuple[Any, list[Any]]:
-    """Return a figure and its panels, two in a row, with one vertical axis for all of them.
-
-    Parameters
-    ----------
-    count : int
-        Panels; a place that is left over is blank.
-    base, each : float
-        Height in inches of what is around the panels, and of a row of them.
-    wspace : float
-        Between two panels, as matplotlib has it.
-    **options
-        Of ``Figure.subplots``.
-
-    Examples
-    --------
-    >>> with drawing_style():
-    ...     figure, panels = small_panels(3, 0.5, 1.5, 0.05)
-    >>> len(panels), len(figure.axes)
-    (3, 4)
-    """
+    """Return a figure and its panels, two in a row, with one vertical axis for all of them."""
     columns = 1 if count == 1 else 2
     rows = -(-count // columns)
     figure = new_figure(base + each * rows)
@@ -220,11 +161,6 @@ def settled(figure: Any) -> Any:
     """Lay a figure out, once and for all, and return it.
 
     The layout of matplotlib moves a little each time it runs; after this every file has the same.
-
-    Examples
-    --------
-    >>> with drawing_style():
-    ...     figure = settled(new_figure(2.0))
     """
     for _ in range(2):  # the first pass does not know yet how long the numbers on the axes are
         figure.draw_without_rendering()
@@ -233,24 +169,7 @@ def settled(figure: Any) -> Any:
 
 
 def legend_above(axes: Any, columns: int, title: str | None = None) -> None:
-    """Put the legend over the panel, where no line can run through it.
-
-    Parameters
-    ----------
-    axes : Axes
-    columns : int
-        At most; there are fewer where the names are too long for the figure's width.
-    title : str or None
-
-    Examples
-    --------
-    >>> with drawing_style():
-    ...     axes = new_figure(3.0).subplots()
-    ...     lines = axes.plot([1, 2], label="a line")
-    ...     legend_above(axes, columns=2)
-    >>> axes.get_legend().get_texts()[0].get_text()
-    'a line'
-    """
+    """Put the legend over the panel, where no line can run through it."""
     width = 0.97 * 72 * axes.figure.get_figwidth() - LEFT
     for count in range(columns, 0, -1):
         legend = axes.legend(
@@ -289,26 +208,7 @@ def label_ends(
     styles: Sequence[LineStyle],
     height: float,
 ) -> None:
-    """Write each name to the right of its line's last point, with a thin line that leads there.
-
-    Parameters
-    ----------
-    axes : Axes
-        Its limits have to be final.
-    ends : sequence of (x, y)
-        The last points, in data coordinates.
-    names, styles : sequences as long as ``ends``
-    height : float
-        Of the panel, in inches, about; it decides how close two names may come.
-
-    Examples
-    --------
-    >>> with drawing_style():
-    ...     axes = new_figure(3.0).subplots()
-    ...     label_ends(axes, [(1.0, 0.5)], ["FIX"], [line_style("fix")], height=2.5)
-    >>> [text.get_text() for text in axes.texts]
-    ['FIX']
-    """
+    """Write each name to the right of its line's last point, with a thin line that leads there."""
     to_axes = axes.transData + axes.transAxes.inverted()
     wanted = [float(to_axes.transform(end)[1]) for end in ends]
     places = spread(np.clip(wanted, 0, 1), gap=1.25 * SMALL / (72 * height))
@@ -329,11 +229,6 @@ def spread(wanted: ArrayLike, gap: float, low: float = 0.0, high: float = 1.0) -
     """Move positions apart until neighbours are ``gap`` away, as little as possible.
 
     Where they do not fit between ``low`` and ``high`` they are spaced evenly over all of it.
-
-    Parameters
-    ----------
-    wanted : (n,) array_like
-    gap, low, high : float
 
     Examples
     --------
@@ -356,40 +251,3 @@ def spread(wanted: ArrayLike, gap: float, low: float = 0.0, high: float = 1.0) -
     placed = np.empty(count)
     placed[order] = level + steps
     return placed
-
-
-def table(values: ArrayLike, name: str, *shape: int | None) -> FloatArray:
-    """Return an array of this shape, or refuse; None in ``shape`` stands for any length.
-
-    Examples
-    --------
-    >>> table([1, 2], "mean", 2)
-    array([1., 2.])
-    >>> table([1, 2], "std", 3)
-    Traceback (most recent call last):
-    ...
-    priorshift.errors.InputError: std has shape (2,), the drawing needs (3,)
-    """
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} is not an array of numbers: {error}") from None
-    fits = array.ndim == len(shape) and all(
-        wanted in (None, length) for length, wanted in zip(array.shape, shape, strict=True)
-    )
-    if not fits or 0 in array.shape:
-        named = ", ".join("n" if length is None else str(length) for length in shape)
-        named += "," * (len(shape) == 1)
-        raise InputError(f"{name} has shape {array.shape}, the drawing needs ({named})")
-    return array
-
-
-def spread_of(values: ArrayLike | None, name: str, *shape: int) -> FloatArray:
-    """Return standard deviations of this shape: zeros where none were given.
-
-    Examples
-    --------
-    >>> spread_of(None, "std", 2)
-    array([0., 0.])
-    """
-    return np.zeros(shape) if values is None else table(values, name, *shape)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorshift.errors import InputError
 from priorshift.experiments.report.drawings.style import (
     GREY,
     drawing_style,
@@ -16,8 +15,6 @@ from priorshift.experiments.report.drawings.style import (
     line_style,
     new_figure,
     settled,
-    spread_of,
-    table,
 )
 from priorshift.typing import FloatArray
 
@@ -52,11 +49,6 @@ class RegretSeries(NamedTuple):
         What the theorem allows at each T.
     like : str or None
         Draw it in the style of this learner, where its own name would have another's style.
-
-    Examples
-    --------
-    >>> RegretSeries("ATLAS", [100, 1000], [10, 40], exponent=0.6).exponent
-    0.6
     """
 
     name: str
@@ -70,9 +62,8 @@ class RegretSeries(NamedTuple):
 
     def points(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return rounds, means and deviations as arrays of one length."""
-        rounds = table(self.rounds, f"rounds of {self.name}", None)
-        mean = table(self.mean, f"mean of {self.name}", len(rounds))
-        return rounds, mean, spread_of(self.std, f"std of {self.name}", len(rounds))
+        rounds, mean = (np.asarray(some, dtype=np.float64) for some in (self.rounds, self.mean))
+        return rounds, mean, _deviations(self.std, mean)
 
     def label(self) -> str:
         """Return the legend's text: name, exponent, and how many points have no place."""
@@ -86,13 +77,7 @@ class RegretSeries(NamedTuple):
 
 
 class RegretPanel(NamedTuple):
-    """One environment or regime of V_T, with the rate that the theorem gives for it.
-
-    Examples
-    --------
-    >>> RegretPanel("V_T fixed", (RegretSeries("ATLAS", [10, 100], [1, 4]),), rate=2 / 3).title
-    'V_T fixed'
-    """
+    """One environment or regime of V_T, with the rate that the theorem gives for it."""
 
     title: str
     series: tuple[RegretSeries, ...]
@@ -103,16 +88,6 @@ class RegretPanel(NamedTuple):
 def draw_regret(panels: Sequence[RegretPanel], ylabel: str = "dynamic regret") -> Any:
     """Draw regret over rounds, both axes logarithmic: points, fitted lines, rate and bound.
 
-    Parameters
-    ----------
-    panels : sequence of RegretPanel
-        From top to bottom.
-    ylabel : str
-
-    Returns
-    -------
-    Figure
-
     Examples
     --------
     >>> series = RegretSeries("ATLAS", [10, 100], [1, 4], exponent=0.6)
@@ -120,14 +95,10 @@ def draw_regret(panels: Sequence[RegretPanel], ylabel: str = "dynamic regret") -
     >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     ['ATLAS: slope 0.60', 'theorem: slope 0.67']
     """
-    if not panels:
-        raise InputError("panels is empty; give at least one")
     with drawing_style():
         figure = new_figure(0.3 + _PANEL * len(panels))
         places = figure.subplots(len(panels), 1, squeeze=False).ravel()
         for axes, panel in zip(places, panels, strict=True):
-            if not panel.series:
-                raise InputError(f"the panel {panel.title!r} has no series")
             axes.set_xscale("log")
             axes.set_yscale("log")
             for i, series in enumerate(panel.series):
@@ -153,9 +124,14 @@ def _draw_series(axes: Any, series: RegretSeries, place: int, count: int) -> Non
         line = _power_law(rounds, mean, series.exponent)
         axes.plot(rounds, line, linewidth=1.3, **style.line())
     if series.bound is not None:
-        bound = table(series.bound, f"bound of {series.name}", len(rounds))
-        axes.plot(rounds, bound, color=style.color, marker=style.marker, **_BOUND)
+        axes.plot(
+            rounds, np.asarray(series.bound), color=style.color, marker=style.marker, **_BOUND
+        )
     axes.plot([], [], linewidth=1.3, label=series.label(), **style.marked())
+
+
+def _deviations(std: ArrayLike | None, mean: FloatArray) -> FloatArray:
+    return np.zeros_like(mean) if std is None else np.asarray(std, dtype=np.float64)
 
 
 def _log_bars(mean: FloatArray, std: FloatArray) -> list[FloatArray] | None:
@@ -184,13 +160,7 @@ def _draw_rate(axes: Any, panel: RegretPanel) -> None:
 
 
 class UnbiasedData(NamedTuple):
-    """Lemma 1: true risks, and the mean and standard deviation of their estimates.
-
-    Examples
-    --------
-    >>> UnbiasedData(true=[0.2, 0.4], mean=[0.21, 0.4], std=[0.02, 0.02]).quantity
-    'risk'
-    """
+    """Lemma 1: true risks, and the mean and standard deviation of their estimates."""
 
     true: ArrayLike
     mean: ArrayLike
@@ -200,20 +170,7 @@ class UnbiasedData(NamedTuple):
 
 
 class ShrinkingData(NamedTuple):
-    r"""Lemma 2: the estimate's error by the size of the held-out set, about :math:`1/\sqrt{|S_0|}`.
-
-    Attributes
-    ----------
-    sizes, mean : (n,) array_like
-    std : (n,) array_like or None
-    exponent, exponent_error : float or None
-        Fitted slope of log error over log size; the lemma says -1/2.
-
-    Examples
-    --------
-    >>> ShrinkingData(sizes=[100, 400], mean=[0.2, 0.1], exponent=-0.5).exponent
-    -0.5
-    """
+    """Lemma 2: the estimate's error by the size of the held-out set, of order ``|S_0|^(-1/2)``."""
 
     sizes: ArrayLike
     mean: ArrayLike
@@ -223,60 +180,33 @@ class ShrinkingData(NamedTuple):
     ylabel: str = "error of the estimate"
 
 
-def draw_lemmas(
-    unbiased: UnbiasedData | None = None, shrinking: ShrinkingData | None = None
-) -> Any:
+def draw_lemmas(unbiased: UnbiasedData, shrinking: ShrinkingData) -> Any:
     """Draw estimates over true risks, and the estimate's error over the size of the held-out set.
 
-    Parameters
-    ----------
-    unbiased : UnbiasedData, optional
-        Lemma 1: the estimated risk is right on average.
-    shrinking : ShrinkingData, optional
-        Lemma 2: its error shrinks.
-
-    Returns
-    -------
-    Figure
-
-    Examples
-    --------
-    >>> figure = draw_lemmas(shrinking=ShrinkingData([100, 400], [0.2, 0.1], exponent=-0.5))
-    >>> figure.axes[0].get_xscale()
-    'log'
+    Lemma 1: the estimated risk is right on average. Lemma 2: its error shrinks.
     """
-    count = (unbiased is not None) + (shrinking is not None)
-    if not count:
-        raise InputError("unbiased and shrinking are both None; give at least one panel")
     with drawing_style():
-        figure = new_figure(0.2 + 3.3 * count)
-        panels = figure.subplots(count, 1, squeeze=False).ravel()
-        if unbiased is not None:
-            _draw_unbiased(panels[0], unbiased)
-        if shrinking is not None:
-            _draw_shrinking(panels[-1], shrinking)
-        for axes in panels:
+        figure = new_figure(6.8)
+        above, below = figure.subplots(2, 1)
+        _draw_unbiased(above, unbiased)
+        _draw_shrinking(below, shrinking)
+        for axes in (above, below):
             legend_above(axes, columns=2)
         return settled(figure)
 
 
 def _draw_unbiased(axes: Any, data: UnbiasedData) -> None:
-    true = table(data.true, "true", None)
-    mean = table(data.mean, "mean", len(true))
-    std = table(data.std, "std", len(true))
+    true, mean = np.asarray(data.true), np.asarray(data.mean)
     ends = np.array([min(true.min(), mean.min()), max(true.max(), mean.max())])
     axes.plot(ends, ends, label="equal", **_DASHED)
-    axes.errorbar(true, mean, std, label=f"estimates: mean ± {data.bars}", **_BARS)
+    axes.errorbar(true, mean, np.asarray(data.std), label=f"estimates: mean ± {data.bars}", **_BARS)
     axes.set_xlabel(f"true {data.quantity}")
     axes.set_ylabel(f"estimated {data.quantity}")
 
 
 def _draw_shrinking(axes: Any, data: ShrinkingData) -> None:
-    sizes = table(data.sizes, "sizes", None)
-    mean = table(data.mean, "mean", len(sizes))
-    std = spread_of(data.std, "std", len(sizes))
-    if (mean <= 0).any():
-        raise InputError("mean has errors that are not above 0; the axis is logarithmic")
+    sizes, mean = np.asarray(data.sizes), np.asarray(data.mean, dtype=np.float64)
+    std = _deviations(data.std, mean)
     label = "measured"
     if data.exponent is not None:
         label += f", exponent {data.exponent:.2f}"

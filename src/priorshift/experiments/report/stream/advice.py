@@ -16,13 +16,7 @@ _MORE_ROWS = "Give a larger labelled held-out set, of the time just before the s
 
 
 class Advice(NamedTuple):
-    """What to do next.
-
-    Examples
-    --------
-    >>> Advice("Adapt", "It helps.", "good", ["Do it."]).short
-    'Adapt'
-    """
+    """What to do next."""
 
     short: str
     long: str
@@ -31,17 +25,7 @@ class Advice(NamedTuple):
 
 
 def advise(found: Findings) -> Advice:
-    """Return what follows from what was found: the first rule that holds.
-
-    Examples
-    --------
-    >>> from priorshift import LabelShiftClassifier
-    >>> from priorshift.files.audit import Audit
-    >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.4, 0.6]] * 20, [0, 0, 1, 1] * 20
-    >>> clf = LabelShiftClassifier.from_probabilities(P, y, learner="fth").adapt(P)
-    >>> advise(Findings(clf, Audit(2))).short
-    'Keep watching'
-    """
+    """Return what follows from what was found: the first rule that holds."""
     gain, guard = found.audit.gain, found.guard
     adapted, alone = found.estimated
     estimated = adapted - alone if np.isfinite(adapted) else 0.0

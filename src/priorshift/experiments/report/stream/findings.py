@@ -22,13 +22,7 @@ _DATES = 1e8
 
 
 class Answer(NamedTuple):
-    """A question that a manager asks, and the answer in two lengths.
-
-    Examples
-    --------
-    >>> Answer("Did it move?", "Yes", "By a lot.", "bad").short
-    'Yes'
-    """
+    """A question that a manager asks, and the answer in two lengths."""
 
     question: str
     short: str

@@ -15,13 +15,7 @@ _MOST_CLASSES, _MOST_MOVES = 12, 10
 
 
 class TableText(NamedTuple):
-    """A table as text.
-
-    Examples
-    --------
-    >>> TableText("Moves", ["from", "to"], [["a", "b"]]).about
-    ''
-    """
+    """A table as text."""
 
     caption: str
     head: Sequence[str]
@@ -31,13 +25,7 @@ class TableText(NamedTuple):
 
 @dataclass(frozen=True)
 class PageSection:
-    """A section of the page.
-
-    Examples
-    --------
-    >>> PageSection("next", "What to do next").tables
-    ()
-    """
+    """A section of the page."""
 
     name: str
     title: str
@@ -50,17 +38,7 @@ class PageSection:
 
 
 def sections(found: Findings) -> list[PageSection]:
-    """Return the sections of the page, without its figure.
-
-    Examples
-    --------
-    >>> from priorshift import LabelShiftClassifier
-    >>> from priorshift.files.audit import Audit
-    >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.4, 0.6]] * 20, [0, 0, 1, 1] * 20
-    >>> clf = LabelShiftClassifier.from_probabilities(P, y, learner="fth").adapt(P)
-    >>> [part.name for part in sections(Findings(clf, Audit(2)))]
-    ['mix', 'gain', 'rows', 'next', 'method']
-    """
+    """Return the sections of the page, without its figure."""
     return [
         PageSection(
             "mix",
