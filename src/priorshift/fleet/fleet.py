@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from priorshift._validation import check_integer, known_classes
+from priorshift._validation import check_integer
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.classifier import load as load_classifier
 from priorshift.errors import FileFormatError, InputError, InputTypeError
@@ -182,7 +182,7 @@ class Fleet:
 
         A stream that was never seen predicts as a new one.
         """
-        batch = self.classifier._read(X)
+        batch = self.classifier._read(X, pool=self._pool)
         keys = as_keys(ids, len(batch.proba))
         with self._lock:
             order, starts, slots = grouped(self._current(keys))
@@ -429,11 +429,7 @@ class Fleet:
         self._start = self._form.shared_start(self._store.read(some))
 
     def _learn(self, ids: Any, X: Any, y: Any, predict: bool) -> FloatArray:
-        batch = self.classifier._read(X)
-        if y is not None:
-            known = known_classes(y, len(batch.proba), self.classes_)
-            batch = batch._replace(known=known)
-        return self._learn_batch(ids, batch, predict)
+        return self._learn_batch(ids, self.classifier._read(X, y, self._pool), predict)
 
     def _learn_batch(self, ids: Any, batch: Batch, predict: bool) -> FloatArray:
         """Learn from rows that the model has read; their probabilities, where asked for."""
