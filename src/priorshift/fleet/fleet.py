@@ -122,7 +122,7 @@ class Fleet:
             self._start = self._form.shared_start(np.empty((0, self._form.width)))
         self._names, self.lost = Names(), []
         # One number more: the call that a stream was last seen in.
-        self._store: Memory | Mapped = Memory(self._form.width + 1)
+        self._store: Memory | Mapped = Memory(self._form.width + 1, self._form.compiled)
         self._lock = Lock()
         self._pool = ThreadPoolExecutor(self.n_jobs) if self.n_jobs > 1 else None
 
@@ -280,7 +280,8 @@ class Fleet:
         """Forget streams; their records become empty."""
         if len(slots):
             live = self._store.live._replace(names=self._store.log(slots.tolist(), None))
-            self._store.write(slots, np.zeros((len(slots), self._form.width + 1)), live)
+            nothing = np.broadcast_to(0.0, (len(slots), self._store.width))
+            self._store.write(slots, nothing, live)
             self._names.drop(slots.tolist())
 
     def _after(self, new: dict[Key, int], calls: int = 0) -> Live:
@@ -402,8 +403,7 @@ class Fleet:
         """Which (n,) of these streams have gone without rows for too long."""
         if self.forget_after is None:
             return np.zeros(len(slots), dtype=bool)
-        seen = self._store.read(slots)[:, -1]
-        return np.asarray(self._store.live.calls - seen >= self.forget_after)
+        return np.asarray(self._store.live.calls - self._store.seen(slots) >= self.forget_after)
 
     def _rows(self, slots: IntArray) -> FloatArray:
         """Records (M, W + 1); that of a new stream where the slot is -1."""
@@ -440,9 +440,10 @@ class Fleet:
             if new:
                 self._learn_start()
             order, starts, slots = grouped(places)
-            self._advance(slots, new, starts, batch.rows(order), proba)
-        if proba is None:
-            return np.empty((0, 0))
+            sorted_ = bool((order[1:] > order[:-1]).all())  # as they often are: nothing to copy
+            self._advance(slots, new, starts, batch if sorted_ else batch.rows(order), proba)
+        if proba is None or sorted_:
+            return np.empty((0, 0)) if proba is None else proba
         found = np.empty_like(proba)
         found[order] = proba
         return found
