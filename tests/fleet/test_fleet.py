@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from checks import state_bytes
 from priorshift import Fleet, LabelShiftClassifier
-from priorshift.errors import InputError, PriorshiftError
+from priorshift.errors import InputError, PriorshiftError, PriorshiftWarning
 from priorshift.fleet.ids import Names, as_keys, grouped
 from priorshift.fleet.memory import Live, Memory
 from priorshift.learners import ATLAS, FTH, Auto
@@ -130,13 +130,15 @@ def test_without_the_compiler_it_is_the_same_up_to_rounding(default, rows, monke
     np.testing.assert_allclose(fast.priors(fast.ids), slow.priors(fast.ids), atol=1e-9)
 
 
-def test_auto_with_features_is_served(blobs):
+def test_auto_with_features_is_served_with_a_word(blobs):
     """The linear model's weights are part of the record, and each stream takes its own step.
 
     The source model's last bits depend on how many rows it is asked for at once.
     """
     clf = LabelShiftClassifier(LogisticRegression(), guard=False).fit(blobs.X, blobs.y)
-    fleet, alone = Fleet(clf), Alone(clf)
+    with pytest.warns(PriorshiftWarning, match="Auto\\(linear=False\\)") as told:
+        fleet, alone = Fleet(clf), Alone(clf)
+    assert told[0].filename == __file__
     assert not fleet._form.compiled
     for t in range(4):
         ids, X = [t % 2, 5, 5], blobs.train_X[3 * t : 3 * t + 3]

@@ -8,13 +8,14 @@ its own step, one stream after the other.
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from priorshift.errors import InputError
+from priorshift.errors import InputError, PriorshiftWarning
 from priorshift.fleet.shared import shared_start
 from priorshift.learners import Auto, Careful
 from priorshift.learners.trackers.calls import BACK, LEAVE, calls_of, first_calls
@@ -128,7 +129,16 @@ def form_of(deployment: Deployment) -> Form:
         core = Tracker()
     if isinstance(core, ComponentLearner) and core.has_plan and compiled.available():
         return TrackerForm(deployment, core, reading, careful, held, auto)
-    return PlainForm(deployment)
+    plain = PlainForm(deployment)
+    if type(core) is Auto:
+        warnings.warn(
+            "'auto' reads features here: every stream takes a step of its own, and "
+            f"{8 * plain.width:,} bytes. With learner='tracker', or Auto(linear=False), a fleet is "
+            "some hundred times faster",
+            PriorshiftWarning,
+            stacklevel=3,
+        )
+    return plain
 
 
 class TrackerForm(Form):

@@ -68,7 +68,7 @@ def follow_bets(
 
 
 @strict
-def _nearest(coordinates: Any, points: Any, gaps: Any) -> float:
+def _nearest(coordinates: Any, points: Any, gaps: Any) -> Any:
     """The smallest squared distance to points (p + 1, m), less what all have in common."""
     p, m = len(coordinates), points.shape[1]
     for j in range(m):

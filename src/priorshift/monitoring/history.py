@@ -174,7 +174,7 @@ def _table_with_room(records: FloatArray, most: int) -> FloatArray:
         isinstance(table, np.ndarray)
         and table.shape[1:] == records.shape[1:]
         and len(table) > number
-        and np.isnan(table[number, _ROUND])
+        and math.isnan(table[number, _ROUND])
     ):
         return table
     table = np.full((min(max(2 * number, 16), max(most, number + 1)), records.shape[1]), np.nan)
