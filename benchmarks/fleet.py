@@ -279,7 +279,7 @@ def one_call(t: int, streams: int) -> tuple[np.ndarray, np.ndarray]:
 def kills(args: argparse.Namespace) -> None:
     """Kill a child in the middle of memory-mapped calls; all records must be of whole calls."""
     clf = classifier(4, "auto", guard=False)
-    twin, streams = Fleet(clf, n_jobs=1), 2000
+    twin, streams = Fleet(clf, n_jobs=1), args.streams
     twin.adapt(*one_call(0, streams))
     slots, done, torn, lost = np.arange(streams), 1, 0, 0
     rng = np.random.default_rng(0)
@@ -347,13 +347,22 @@ def short(args: argparse.Namespace) -> None:
         clf = LabelShiftClassifier.from_probabilities(
             P0, y0, args.learner, safety=args.safety, guard=False
         )
-        for kind in ("kinds", "common", "unrelated"):
-            _short(clf, name, kind, P1, y1, args.streams)
+        kinds = ("kinds", "common", "unrelated")
+        found = {kind: _short(clf, kind, P1, y1, args.streams) for kind in kinds}
+        found["all three"] = np.mean(list(found.values()), axis=0)
+        for kind, (f0, known, apart, joint) in found.items():
+            closed = (f0 - apart) / (f0 - known), (f0 - joint) / (f0 - known)
+            print(
+                f"{name}, {kind} | {f0:.2f}, {known:.2f}, {apart:.2f}, {joint:.2f} | "
+                f"{closed[0]:.3f} {closed[1]:.3f}: {closed[1] / closed[0]:.2f}",
+                flush=True,
+            )
 
 
 def _short(
-    clf: LabelShiftClassifier, name: str, kind: str, P1: np.ndarray, y1: np.ndarray, streams: int
-) -> None:
+    clf: LabelShiftClassifier, kind: str, P1: np.ndarray, y1: np.ndarray, streams: int
+) -> list[float]:
+    """Errors in %: of f0, with the known prior, of separate trackers, with the shared prior."""
     rounds, rng, K = 50, np.random.default_rng(1), P1.shape[1]
     priors = drawn_priors(kind, K, streams, rng)
     of_class = [np.flatnonzero(y1 == k) for k in range(K)]
@@ -361,10 +370,10 @@ def _short(
     rows = np.array([[rng.choice(of_class[k]) for k in own] for own in labels])
     start = rng.integers(0, 150, streams)
     ratios = clf._read(P1).proba / clf.source_.prior
-    errors = {
-        "f0": (P1[rows].argmax(axis=2) != labels).mean(),
-        "known": ((ratios[rows] * priors[:, None]).argmax(axis=2) != labels).mean(),
-    }
+    errors = [
+        (P1[rows].argmax(axis=2) != labels).mean(),
+        ((ratios[rows] * priors[:, None]).argmax(axis=2) != labels).mean(),
+    ]
     for shared in (False, True):
         fleet, said = Fleet(clf, shared_prior=shared), np.empty_like(labels)
         for call in range(150 + rounds):
@@ -372,14 +381,8 @@ def _short(
             if len(active):
                 t = call - start[active]
                 said[active, t] = fleet.adapt_predict(active, P1[rows[active, t]])
-        errors["shared" if shared else "separate"] = (said != labels).mean()
-    gap = errors["f0"] - errors["known"]
-    apart, joint = ((errors["f0"] - errors[one]) / gap for one in ("separate", "shared"))
-    print(
-        f"{name}, {kind} | {', '.join(f'{100 * error:.2f}' for error in errors.values())} | "
-        f"{apart:.3f} {joint:.3f}: {joint / apart:.2f}",
-        flush=True,
-    )
+        errors.append((said != labels).mean())
+    return [100.0 * float(error) for error in errors]
 
 
 _SINGLE = """
@@ -440,7 +443,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--disk", help="where to write the fleet that is mapped")
     parser.add_argument("--before", type=Path, help="the src folder of another source tree")
     args = parser.parse_args(argv)
-    streams = {"together": 2000, "speed": 100_000, "memory": 1_000_000, "short": 1000}
+    streams = {
+        "together": 2000,
+        "kills": 2000,
+        "speed": 100_000,
+        "memory": 1_000_000,
+        "short": 1000,
+    }
     args.streams = args.streams or streams.get(args.what)
     args.rounds = args.rounds or {"together": 100, "speed": 9, "single": 10}.get(args.what)
     if args.what in ("single", "speed") and args.before is None:
