@@ -379,7 +379,7 @@ def test_ids_of_every_kind():
 
 
 @settings(deadline=None, max_examples=20)
-@given(st.sets(st.integers(0, 40_000), min_size=1, max_size=30))
+@given(st.sets(st.integers(0, 140_000), min_size=1, max_size=30))
 def test_memory_in_blocks_is_a_table(slots):
     store, where = Memory(3), np.array(sorted(slots))
     values = np.random.default_rng(0).normal(size=(len(where), 3))

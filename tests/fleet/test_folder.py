@@ -86,6 +86,18 @@ def test_one_process_at_a_time(lived, tmp_path):
     load(tmp_path / "fleet", mapped=True).close()
 
 
+def test_a_closed_fleet_says_so(lived, rows, tmp_path):
+    lived.save(tmp_path / "fleet")
+    fleet = load(tmp_path / "fleet", mapped=True)
+    fleet.close()
+    fleet.close()
+    for call in (fleet.adapt, fleet.predict_proba):
+        with pytest.raises(InputError, match="closed"):
+            call([1], rows[:1])
+    with pytest.raises(InputError, match="closed"):
+        fleet.summary()
+
+
 def look_at(folder, ids):
     with closing(load(folder, mapped=True)) as fleet:
         return fleet.priors(ids)

@@ -105,7 +105,6 @@ class Fleet:
         n_jobs: int | None = None,
         forget_after: int | None = None,
     ) -> None:
-        self.lost: list[Key]
         if not isinstance(classifier, LabelShiftClassifier):
             raise InputTypeError(
                 f"classifier is {type(classifier).__name__}: give a fitted LabelShiftClassifier"
@@ -120,7 +119,8 @@ class Fleet:
         self._start, self._fitted = self._form.start, 0
         if shared_prior:  # or a refusal
             self._start = self._form.shared_start(np.empty((0, self._form.width)))
-        self._names, self.lost = Names(), []
+        self._names = Names()
+        self.lost: list[Key] = []
         # One number more: the call that a stream was last seen in.
         self._store: Memory | Mapped = Memory(self._form.width + 1, self._form.compiled)
         self._lock = Lock()
@@ -162,7 +162,7 @@ class Fleet:
         >>> bool(fleet.priors([7])[0, 1] > fleet.priors([8])[0, 1])
         True
         """
-        self._learn(ids, X, y, predict=False)
+        self._learn_batch(ids, self.classifier._read(X, y, self._pool), predict=False)
         return self
 
     def adapt_predict_proba(self, ids: Any, X: Any, y: Any = None) -> FloatArray:
@@ -170,7 +170,7 @@ class Fleet:
 
         Each row is left out of the evidence for its own prediction.
         """
-        return self._learn(ids, X, y, predict=True)
+        return self._learn_batch(ids, self.classifier._read(X, y, self._pool), predict=True)
 
     def adapt_predict(self, ids: Any, X: Any, y: Any = None) -> AnyArray:
         """Let streams learn from rows; return the most probable class of each row."""
@@ -427,9 +427,6 @@ class Fleet:
         # Spread over all streams: old and new ones alike.
         some = slots[np.unique(np.linspace(0, len(slots) - 1, SAMPLE).astype(int))[: len(slots)]]
         self._start = self._form.shared_start(self._store.read(some))
-
-    def _learn(self, ids: Any, X: Any, y: Any, predict: bool) -> FloatArray:
-        return self._learn_batch(ids, self.classifier._read(X, y, self._pool), predict)
 
     def _learn_batch(self, ids: Any, batch: Batch, predict: bool) -> FloatArray:
         """Learn from rows that the model has read; their probabilities, where asked for."""

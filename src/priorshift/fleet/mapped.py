@@ -99,6 +99,7 @@ class Mapped:
         self._file = os.open(records, os.O_RDWR)
         self._journal = os.open(journal, os.O_RDWR | os.O_CREAT, 0o600)
         self._names = os.open(names, os.O_RDWR)
+        self._files = [self._file, self._journal, self._names]
         try:
             _lock(self._journal)
             self.width = self._read_head(digest)
@@ -109,12 +110,17 @@ class Mapped:
             self.close()
             raise
 
+    def __getattr__(self, name: str) -> Any:
+        if name in ("_table", "_map"):
+            raise InputError("the fleet is closed: load it again")
+        raise AttributeError(name)
+
     def close(self) -> None:
-        """Give the file back."""
+        """Give the files back; a second time changes nothing."""
         self.__dict__.pop("_table", None)
         self.__dict__.pop("_map", None)
-        for file in (self._file, self._journal, self._names):
-            os.close(file)
+        while self._files:
+            os.close(self._files.pop())
 
     def _read_head(self, digest: bytes) -> int:
         head = os.pread(self._file, _HEAD.size, 0)

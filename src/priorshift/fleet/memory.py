@@ -10,8 +10,8 @@ import numpy as np
 from priorshift.fleet.ids import Key
 from priorshift.typing import FloatArray, IntArray
 
-# Records of a block.
-_BLOCK = 1 << 14
+# Records of a block. The system gives memory to those that are used.
+_BLOCK = 1 << 16
 
 Step = Callable[[FloatArray, IntArray, int, int], None]
 """``step(records, which, a, b)``: rows ``which`` of ``records`` learn, streams a to b of a call."""
@@ -48,7 +48,7 @@ class Memory:
         if len(slots) == 0:
             return []
         while len(self._blocks) * _BLOCK <= int(slots[-1]):
-            self._blocks.append(np.empty((_BLOCK, self.width)))  # memory is taken when it is used
+            self._blocks.append(np.empty((_BLOCK, self.width)))
         numbers = np.arange(int(slots[0]) // _BLOCK, int(slots[-1]) // _BLOCK + 2)
         ends = np.searchsorted(slots, numbers * _BLOCK)
         return [
