@@ -381,7 +381,8 @@ class Regions(NamedTuple):
     def check(self, source: Source) -> None:
         """Refuse arrays that do not fit each other or the source, as a damaged file may hold."""
         J, V, K = len(self.view), len(self.views.names), source.n_classes
-        d, p = len(self.views.shape.mean), len(self.views.shape.scales)
+        width = source.risk.XT.shape[0] - bool(source.features.intercept)
+        d, p = width or K, len(self.views.shape.scales)
         shapes: dict[str, tuple[AnyArray, tuple[int, ...]]] = {
             "edges": (self.edges, (V, _END + 1)),
             "first": (self.first, (J,)),
@@ -390,6 +391,7 @@ class Regions(NamedTuple):
             "counts": (self.counts, (J, K)),
             "confusion": (self.confusion, (K, K)),
             "rows": (self.rows, (K,)),
+            "mean": (self.views.shape.mean, (d,)),
             "axes": (self.views.shape.axes, (d, p)),
             "scales": (self.views.shape.scales, (p, 3)),
             "centres": (self.views.shape.centres, (p + 1, self.views.shape.centres.shape[-1])),
@@ -398,6 +400,9 @@ class Regions(NamedTuple):
                 (p + 1, self.views.shape.references.shape[-1]),
             ),
         }
+        least = min(self.views.shape.centres.size, self.views.shape.references.size)
+        if self.views.summaries not in (3, 4) or not least:
+            raise InputError("the guard has other views than those of any source")
         for name, (array, shape) in shapes.items():
             if np.shape(array) != shape:
                 raise InputError(f"the guard's {name} has not the shape {shape}")
@@ -427,6 +432,8 @@ class Regions(NamedTuple):
     def _cells_of_few(self, batch: Batch) -> AnyArray:
         """The same of a few rows, for which products of BLAS take longer to call than to do."""
         views, (rows, f0) = self.views, self.views.rows(batch)
+        if rows.shape[1] != len(views.shape.mean):  # compiled code does not look
+            raise InputError(f"the guard looks at {len(views.shape.mean)} columns: {rows.shape[1]}")
         cells = np.empty((len(rows), len(self.edges)), dtype=np.int64)
         arrays = map(compiled.plain, (rows, f0, *views.shape, views.columns))
         edges = compiled.plain(self.edges)
