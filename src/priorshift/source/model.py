@@ -163,7 +163,9 @@ class FeatureMap:
         features = as_numbers(self.projected(self.mapped(X)), self._width(width), where)
         if not self.intercept:
             return features
-        return np.column_stack([features, np.ones(len(features))])
+        with_ones = np.ones((len(features), features.shape[1] + 1))
+        with_ones[:, :-1] = features
+        return with_ones
 
     def mapped(self, X: Any) -> Any:
         """What the map makes of X, as it comes."""
