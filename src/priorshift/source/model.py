@@ -93,7 +93,7 @@ class ProbabilityModel(_GivenModel):
             values = two_columns(values, number)
         if self.logits:
             return row_softmax(as_matrix(values, number, what))
-        return as_probabilities(as_numbers(values, number, what), what)
+        return as_probabilities(as_matrix(values, number, what), what)
 
 
 class LinearModel(_GivenModel):
