@@ -133,8 +133,8 @@ def form_of(deployment: Deployment) -> Form:
     if type(core) is Auto:
         warnings.warn(
             "'auto' reads features here: every stream takes a step of its own, and "
-            f"{8 * plain.width:,} bytes. With learner='tracker', or Auto(linear=False), a fleet is "
-            "some hundred times faster",
+            f"{8 * plain.width:,} bytes. With learner='tracker', or Auto(linear=False), all of "
+            "them take one compiled step",
             PriorshiftWarning,
             stacklevel=3,
         )
