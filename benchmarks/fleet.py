@@ -1,7 +1,7 @@
 """Fleets: ``python -m benchmarks.fleet WHAT``; docs/fleet.md has the numbers.
 
 together   each stream of a fleet against the same stream alone, every bit
-speed      streams of one row each a call, against a loop over single trackers and against a copy
+speed      streams of one row each a call, against a loop over trackers of another tree (--before)
 memory     a million streams: resident memory, and of the same memory-mapped with 1 % active
 kills      a process that learns without end, killed again and again
 short      many streams of 50 single rows: the shared prior against separate trackers, real files
@@ -28,7 +28,6 @@ from sklearn.linear_model import LogisticRegression
 
 from priorshift import Fleet, LabelShiftClassifier, load
 from priorshift.datasets import load_dataset
-from priorshift.risk import compiled
 from priorshift.risk.compiled import available
 
 FILES = ("pendigits", "cifar10_resnet18_logits", "shl2019")
@@ -79,62 +78,138 @@ def together(args: argparse.Namespace) -> None:
 
 
 class Clock:
-    """Wall-clock and processor time of calls, a list of each; processor time of all threads."""
+    """Microseconds of calls, an update: wall clock, and processor time of all threads; medians."""
 
     def __init__(self) -> None:
-        self.wall: list[float] = []
-        self.cpu: list[float] = []
+        self._spent: list[tuple[float, float]] = []
 
     def __call__(self, call: Callable[[], Any], updates: int) -> None:
         begun = time.perf_counter(), time.process_time()
         call()
-        self.wall.append((time.perf_counter() - begun[0]) / updates)
-        self.cpu.append((time.process_time() - begun[1]) / updates)
+        wall, cpu = time.perf_counter() - begun[0], time.process_time() - begun[1]
+        self.add(1e6 * wall / updates, 1e6 * cpu / updates)
+
+    def add(self, wall: float, cpu: float) -> None:
+        """Take in what was measured elsewhere."""
+        self._spent.append((wall, cpu))
 
     @property
-    def middle(self) -> float:
-        """Microseconds of processor time an update, the median."""
-        return 1e6 * float(np.median(self.cpu))
+    def wall(self) -> float:
+        """By the clock on the wall."""
+        return float(np.median(self._spent, axis=0)[0])
+
+    @property
+    def cpu(self) -> float:
+        """By the processor's."""
+        return float(np.median(self._spent, axis=0)[1])
+
+
+# What workers of another source tree begin with; older ones have no ``from_probabilities``.
+_MADE = """
+import sys, time, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from priorshift import LabelShiftClassifier
+K = int(sys.argv[1])
+rng = np.random.default_rng(0)
+def draw(n):
+    y = rng.integers(0, K, n)
+    Z = rng.normal(size=(n, K))
+    Z[np.arange(n), y] += 2.0
+    P = np.exp(Z)
+    return P / P.sum(axis=1, keepdims=True), y
+def made(learner, **settings):
+    P, y = draw(max(1000, 20 * K))
+    if hasattr(LabelShiftClassifier, "from_probabilities"):
+        return LabelShiftClassifier.from_probabilities(P, y, learner, **settings)
+    from priorshift.source.model import ProbabilityModel, log_probabilities
+    model = ProbabilityModel(classes=list(range(K)))
+    known = {"guard": settings.get("guard", False)}
+    return LabelShiftClassifier(model, learner, features=log_probabilities, **known).fit(P, y)
+def answer(call, updates):
+    call()
+    for line in sys.stdin:
+        begun = time.perf_counter(), time.process_time()
+        call()
+        spent = time.perf_counter() - begun[0], time.process_time() - begun[1]
+        print(*(1e6 * one / updates for one in spent), flush=True)
+"""
+_LOOP = """
+clf = made("tracker")
+source, learner = clf.source_, clf.learner_
+batches = [source.read(row[None]) for row in draw(200)[0]]
+states = [learner.start(source)] * 200
+def step():
+    for i, batch in enumerate(batches):
+        states[i] = learner.adapt(source, states[i], batch)
+answer(step, 200)
+"""
+
+
+@contextmanager
+def worker(tree: Path, code: str, *words: Any) -> Iterator[Callable[[], tuple[float, float]]]:
+    """A process with its own source tree, and a function that asks it for one measurement."""
+    env = {**os.environ, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", _MADE + code, *map(str, words)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, text=True) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+
+        def ask() -> tuple[float, float]:
+            child.stdin.write("go\n")  # type: ignore[union-attr]
+            child.stdin.flush()  # type: ignore[union-attr]
+            wall, cpu = child.stdout.readline().split()  # type: ignore[union-attr]
+            return float(wall), float(cpu)
+
+        yield ask
+        child.communicate()
 
 
 def speed(args: argparse.Namespace) -> None:
-    """One row for every stream, in turns with loops over single trackers and with a copy.
+    """One row for every stream, in turns with a loop over trackers of another tree and a copy.
 
     On a busy machine wall-clock time says little: what a machine with free cores would do is worked
-    out from processor time, the learning on all cores and the rest on one.
+    out from processor time, calibration and learning on all cores and the rest on one.
     """
     cores = len(os.sched_getaffinity(0))
-    print("K streams | updates a second by wall clock | processor time an update in us: fleet, of")
-    print("it learning, loop over trackers, the same in NumPy | updates a second on free cores |")
-    print("times the loop in NumPy, which is the step of before | a copy of the records")
+    print("K, streams | updates a second, by wall clock and by processor time on free cores |")
+    print("microseconds an update: fleet, of it on all cores, a loop over trackers here, before |")
+    print("times the loop of before, by wall clock and by processor time | copies of records a")
+    print("second, which is what memory would allow")
     for classes, streams in ((2, args.streams), (10, args.streams), (100, args.streams // 10)):
         clf = classifier(classes, args.learner, safety=args.safety, guard=False)
         fleet, ids = Fleet(clf), np.arange(streams)
         X = probabilities(streams, classes, 1)[0]
-        whole, learning, loop, plain, copy = (Clock() for _ in range(5))
+        whole, shared, loop, before, copy = (Clock() for _ in range(5))
         pieces = fleet.adapt(ids, X)._store._pieces(ids)
         batch, target = clf._read(X), pieces[0][0].copy()
         singles = Singles(clf, X[:200])
-        for _ in range(args.rounds):
-            whole(lambda: fleet.adapt(ids, X), streams)  # noqa: B023
-            learning(lambda: learn(fleet, pieces, batch), streams)  # noqa: B023
-            loop(singles.step, 200)
-            with compiled_off():
-                plain(singles.step, 200)
-            copy(lambda: np.copyto(target, pieces[0][0]), len(target))  # noqa: B023
-        rest = max(whole.middle - learning.middle, 0.0)
-        free = rest + learning.middle / cores
+        with worker(args.before, _LOOP, classes) as ask:
+            for _ in range(args.rounds):
+                whole(lambda: fleet.adapt(ids, X), streams)  # noqa: B023
+                shared(lambda: learn(fleet, pieces, batch), streams)  # noqa: B023
+                loop(singles.step, 200)
+                before.add(*ask())
+                copy(lambda: np.copyto(target, pieces[0][0]), len(target))  # noqa: B023
+        free = max(whole.cpu - shared.cpu, 0.0) + shared.cpu / cores
         print(
-            f"{classes} {streams:,} | {1 / np.median(whole.wall):,.0f} | {whole.middle:.2f}, "
-            f"{learning.middle:.2f}, {loop.middle:.0f}, {plain.middle:.0f} | {1e6 / free:,.0f} | "
-            f"{plain.middle / free:.0f} | {1e6 / copy.middle:,.0f}",
+            f"{classes}, {streams:,} | {1e6 / whole.wall:,.0f}, {1e6 / free:,.0f} | "
+            f"{whole.cpu:.2f}, {shared.cpu:.2f}, {loop.cpu:.0f}, {before.cpu:.0f} | "
+            f"{before.wall / whole.wall:.0f}, {before.cpu / free:.0f} | {1e6 / copy.wall:,.0f}",
             flush=True,
         )
-    print(f"compiled: {available()}; cores {cores}; load {os.getloadavg()[0]:.1f}")
+    print(
+        f"{args.learner}, safety {args.safety}; compiled: {available()}; cores {cores}; "
+        f"load {os.getloadavg()[0]:.1f}"
+    )
 
 
 def learn(fleet: Fleet, pieces: list[Any], batch: Any) -> None:
-    """The step of all streams alone: rows are read and sorted already."""
+    """What threads share: calibration, and the step of all streams."""
+    calibration = fleet.deployment.source.calibration
+    if calibration is not None:
+        calibration(batch.f0_proba)
     for block, first, a, b in pieces:
         which, starts = np.arange(a, b) - first, np.arange(b - a + 1)
         fleet._form.learn(block, which, starts, batch.rows(slice(a, b)), None, fleet._pool)
@@ -152,17 +227,6 @@ class Singles:
         """One row for every stream."""
         for i, batch in enumerate(self.batches):
             self.states[i] = self.learner.adapt(self.source, self.states[i], batch)
-
-
-@contextmanager
-def compiled_off() -> Iterator[None]:
-    """NumPy in the place of compiled code."""
-    before = compiled.available
-    compiled.available = lambda: False  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        compiled.available = before
 
 
 def resident() -> float:
@@ -222,7 +286,7 @@ def one_call(t: int, streams: int) -> tuple[np.ndarray, np.ndarray]:
 def kills(args: argparse.Namespace) -> None:
     """Kill a child in the middle of memory-mapped calls; all records must be of whole calls."""
     clf = classifier(4, "auto", guard=False)
-    twin, streams = Fleet(clf, n_jobs=1), 2000
+    twin, streams = Fleet(clf, n_jobs=1), args.streams
     twin.adapt(*one_call(0, streams))
     slots, done, torn, lost = np.arange(streams), 1, 0, 0
     rng = np.random.default_rng(0)
@@ -290,13 +354,22 @@ def short(args: argparse.Namespace) -> None:
         clf = LabelShiftClassifier.from_probabilities(
             P0, y0, args.learner, safety=args.safety, guard=False
         )
-        for kind in ("kinds", "common", "unrelated"):
-            _short(clf, name, kind, P1, y1, args.streams)
+        kinds = ("kinds", "common", "unrelated")
+        found = {kind: _short(clf, kind, P1, y1, args.streams) for kind in kinds}
+        found["all three"] = np.mean(list(found.values()), axis=0)
+        for kind, (f0, known, apart, joint) in found.items():
+            closed = (f0 - apart) / (f0 - known), (f0 - joint) / (f0 - known)
+            print(
+                f"{name}, {kind} | {f0:.2f}, {known:.2f}, {apart:.2f}, {joint:.2f} | "
+                f"{closed[0]:.3f} {closed[1]:.3f}: {closed[1] / closed[0]:.2f}",
+                flush=True,
+            )
 
 
 def _short(
-    clf: LabelShiftClassifier, name: str, kind: str, P1: np.ndarray, y1: np.ndarray, streams: int
-) -> None:
+    clf: LabelShiftClassifier, kind: str, P1: np.ndarray, y1: np.ndarray, streams: int
+) -> list[float]:
+    """Errors in %: of f0, with the known prior, of separate trackers, with the shared prior."""
     rounds, rng, K = 50, np.random.default_rng(1), P1.shape[1]
     priors = drawn_priors(kind, K, streams, rng)
     of_class = [np.flatnonzero(y1 == k) for k in range(K)]
@@ -304,10 +377,10 @@ def _short(
     rows = np.array([[rng.choice(of_class[k]) for k in own] for own in labels])
     start = rng.integers(0, 150, streams)
     ratios = clf._read(P1).proba / clf.source_.prior
-    errors = {
-        "f0": (P1[rows].argmax(axis=2) != labels).mean(),
-        "known": ((ratios[rows] * priors[:, None]).argmax(axis=2) != labels).mean(),
-    }
+    errors = [
+        (P1[rows].argmax(axis=2) != labels).mean(),
+        ((ratios[rows] * priors[:, None]).argmax(axis=2) != labels).mean(),
+    ]
     for shared in (False, True):
         fleet, said = Fleet(clf, shared_prior=shared), np.empty_like(labels)
         for call in range(150 + rounds):
@@ -315,73 +388,50 @@ def _short(
             if len(active):
                 t = call - start[active]
                 said[active, t] = fleet.adapt_predict(active, P1[rows[active, t]])
-        errors["shared" if shared else "separate"] = (said != labels).mean()
-    gap = errors["f0"] - errors["known"]
-    apart, joint = ((errors["f0"] - errors[one]) / gap for one in ("separate", "shared"))
-    print(
-        f"{name}, {kind} | {', '.join(f'{100 * error:.2f}' for error in errors.values())} | "
-        f"{apart:.3f} {joint:.3f}: {joint / apart:.2f}",
-        flush=True,
-    )
+        errors.append((said != labels).mean())
+    return [100.0 * float(error) for error in errors]
 
 
-_WORKER = """
-import sys, time, warnings
-warnings.simplefilter("ignore")
-import numpy as np
-from priorshift import LabelShiftClassifier
-rng = np.random.default_rng(0)
-K = int(sys.argv[1])
-def draw(n):
-    y = rng.integers(0, K, n)
-    Z = rng.normal(size=(n, K))
-    Z[np.arange(n), y] += 2.0
-    P = np.exp(Z)
-    return P / P.sum(axis=1, keepdims=True), y
-P, y = draw(1000)
-rows = draw(2000)[0]
-clf = LabelShiftClassifier.from_probabilities(P, y, sys.argv[2], safety=sys.argv[3])
-for i in range(50):
-    clf.adapt(rows[i:i + 1])
-for line in sys.stdin:
-    begun = time.process_time()
-    for i in range(200):
-        clf.adapt(rows[i:i + 1])
-    print((time.process_time() - begun) / 200 * 1e6, flush=True)
+_SINGLE = """
+settings = {key: eval(value) for key, value in (word.split("=") for word in sys.argv[3:])}
+clf, rows = made(sys.argv[2], **settings), draw(700)[0]
+for row in rows:  # until a history is full
+    clf.adapt(row[None])
+def step():
+    for row in rows[:200]:
+        clf.adapt(row[None])
+answer(step, 200)
 """
+# Learner and settings now, and settings before: the same work, and what users get by default.
+_ALONE = (
+    ("tracker", ("safety='off'", "history=0"), ()),
+    ("tracker", ("safety='off'",), ()),
+    ("tracker", (), ("guard=True",)),
+    ("tracker", (), ()),
+    ("auto", ("safety='off'", "history=0"), ()),
+    ("auto", ("safety='off'",), ()),
+    ("auto", (), ("guard=True",)),
+    ("auto", (), ()),
+)
 
 
 def single(args: argparse.Namespace) -> None:
     """Two processes, each with its own source tree, measured in turns by their processor time."""
     here = Path(__file__).resolve().parents[1] / "src"
-    print("K, learner, safety | before, after in microseconds of processor time | ratio")
-    for classes, learner, safety in (
-        (10, "tracker", "off"),
-        (10, "tracker", "on"),
-        (10, "auto", "on"),
-        (10, "auto", "off"),
-        (2, "tracker", "off"),
-    ):
-        workers = []
-        for tree in (args.before, here):
-            env = {**os.environ, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
-            words = [sys.executable, "-c", _WORKER, str(classes), learner, safety]
-            pipe = subprocess.PIPE
-            workers.append(subprocess.Popen(words, env=env, stdin=pipe, stdout=pipe, text=True))
-        spent: list[list[float]] = [[], []]
-        for _ in range(args.rounds):
-            for worker, own in zip(workers, spent, strict=True):
-                assert worker.stdin is not None
-                assert worker.stdout is not None
-                worker.stdin.write("go\n")
-                worker.stdin.flush()
-                own.append(float(worker.stdout.readline()))
-        for worker in workers:
-            worker.communicate()
-        before, after = np.array(spent)[:, 1:]
+    print("K, learner, settings; those before | microseconds before, now | ratio; by wall clock")
+    for learner, now, then in _ALONE:
+        before, after = Clock(), Clock()
+        with (
+            worker(args.before, _SINGLE, 10, learner, *then) as ask_before,
+            worker(here, _SINGLE, 10, learner, *now) as ask_after,
+        ):
+            for _ in range(args.rounds):
+                before.add(*ask_before())
+                after.add(*ask_after())
         print(
-            f"{classes}, {learner}, {safety} | {np.median(before):.0f}, {np.median(after):.0f} | "
-            f"{np.median(before / after):.1f}",
+            f"10, {learner}, {' '.join(now) or 'default'}; {' '.join(then) or 'default'} | "
+            f"{before.cpu:.0f}, {after.cpu:.0f} | {before.cpu / after.cpu:.1f}; "
+            f"{before.wall / after.wall:.1f}",
             flush=True,
         )
 
@@ -400,11 +450,17 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--disk", help="where to write the fleet that is mapped")
     parser.add_argument("--before", type=Path, help="the src folder of another source tree")
     args = parser.parse_args(argv)
-    streams = {"together": 2000, "speed": 100_000, "memory": 1_000_000, "short": 1000}
+    streams = {
+        "together": 2000,
+        "kills": 2000,
+        "speed": 100_000,
+        "memory": 1_000_000,
+        "short": 1000,
+    }
     args.streams = args.streams or streams.get(args.what)
     args.rounds = args.rounds or {"together": 100, "speed": 9, "single": 10}.get(args.what)
-    if args.what == "single" and args.before is None:
-        parser.error("single needs --before, the src folder of another source tree")
+    if args.what in ("single", "speed") and args.before is None:
+        parser.error(f"{args.what} needs --before, the src folder of another source tree")
     globals()[args.what](args)
     return 0
 

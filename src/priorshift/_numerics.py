@@ -153,8 +153,9 @@ def row_products(A: FloatArray, B: FloatArray) -> FloatArray:
     True
     """
     n, width = A.shape
-    missing = -n % _ROWS_AT_ONCE
-    if missing:
-        A = np.concatenate([A, np.zeros((missing, width))])
-    pieces = np.ascontiguousarray(A, dtype=np.float64).reshape(-1, _ROWS_AT_ONCE, width)
+    padded = A
+    if n % _ROWS_AT_ONCE:
+        padded = np.zeros((n + -n % _ROWS_AT_ONCE, width))
+        padded[:n] = A
+    pieces = np.ascontiguousarray(padded, dtype=np.float64).reshape(-1, _ROWS_AT_ONCE, width)
     return np.asarray((pieces @ B.T).reshape(-1, len(B))[:n])

@@ -36,7 +36,8 @@ def as_matrix(X: Any, width: int | None = None, where: str = "X") -> FloatArray:
     priorshift.errors.InputError: X has NaN in row 0, column 1 (1 such value): fill or drop it first
     """
     matrix = as_numbers(X, width, where)
-    check_finite(matrix, where, column_names(X))
+    if not np.isfinite(matrix).all():
+        check_finite(matrix, where, column_names(X))
     return matrix
 
 
@@ -48,6 +49,9 @@ def as_numbers(X: Any, width: int | None = None, where: str = "X") -> FloatArray
     >>> as_numbers([[1, float("nan")]]).tolist()
     [[1.0, nan]]
     """
+    if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype == np.float64:
+        _check_width(X.shape[1], width, where)
+        return X  # the usual case, at once
     X = as_rows(X, where)
     if sparse.issparse(X):
         _check_width(X.shape[1], width, where)
@@ -119,6 +123,8 @@ def as_floats(values: Any, where: str) -> FloatArray:
     ...
     priorshift.errors.InputError: prior cannot be read as numbers: int too large to convert to float
     """
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values
     if isinstance(values, np.ma.MaskedArray):
         refuse_cell(np.ma.getmaskarray(values), "a masked value", where)
     return _as_floats(values.toarray() if sparse.issparse(values) else values, where)
@@ -266,7 +272,7 @@ def as_probabilities(P: FloatArray, where: str, tolerance: float = 1e-3) -> Floa
     [[0.25, 0.75]]
     """
     total = row_sums(P)
-    least = P.min() if P.size else 0.0
+    least = float(np.minimum.reduce(P, axis=None)) if P.size else 0.0
     if P.size and not (least >= -1e-6 and np.abs(total - 1.0).max() <= tolerance):
         bad = (P < -1e-6).any(axis=1) | (np.abs(total - 1.0) > tolerance) | ~np.isfinite(total)
         row = int(np.argmax(bad))

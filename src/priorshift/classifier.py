@@ -1014,11 +1014,11 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "stream_")
 
-    def _read(self, X: Any, y: Any = None) -> Batch:
+    def _read(self, X: Any, y: Any = None, pool: Any = None) -> Batch:
         """Validate a batch, and run the model on it; labels where there are some."""
         deployment = self._fitted().deployment_
         source, lenient = deployment.source, not deployment.learner.needs_features
-        batch = source.read(self._validate(X, reset=False), lenient=lenient)
+        batch = source.read(self._validate(X, reset=False), lenient=lenient, pool=pool)
         if y is None:
             return batch
         return batch._replace(known=known_classes(y, len(batch.proba), source.classes))

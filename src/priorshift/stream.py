@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from priorshift._validation import check_choice, check_integer
 from priorshift.errors import InputError
 from priorshift.learners.base import Learner
@@ -190,7 +192,7 @@ class Deployment:
             shift_log_p=math.log(shift.p_value),
             regime=learner.regime(source, state),
         )
-        read = batch.proba.mean(axis=0)
+        read = np.add.reduce(batch.proba, axis=0) / rows
         return after._replace(
             shift=shift, history=before.history.with_record(record, prior, read, self.history)
         )

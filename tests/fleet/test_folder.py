@@ -66,7 +66,7 @@ def test_saved_in_memory_or_mapped_it_goes_on_to_the_last_bit(lived, rows, tmp_p
     again.close()
 
 
-def test_a_call_of_many_streams_is_several_that_are_whole(default, tmp_path, monkeypatch):
+def test_a_call_of_more_streams_than_fit_into_memory(default, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MOST", 7)
     Fleet(default).save(tmp_path / "fleet")
     fleet, twin = load(tmp_path / "fleet", mapped=True), Fleet(default)
@@ -84,6 +84,18 @@ def test_one_process_at_a_time(lived, tmp_path):
         load(tmp_path / "fleet", mapped=True)
     first.close()
     load(tmp_path / "fleet", mapped=True).close()
+
+
+def test_a_closed_fleet_says_so(lived, rows, tmp_path):
+    lived.save(tmp_path / "fleet")
+    fleet = load(tmp_path / "fleet", mapped=True)
+    fleet.close()
+    fleet.close()
+    for call in (fleet.adapt, fleet.predict_proba):
+        with pytest.raises(InputError, match="closed"):
+            call([1], rows[:1])
+    with pytest.raises(InputError, match="closed"):
+        fleet.summary()
 
 
 def look_at(folder, ids):
@@ -156,26 +168,34 @@ class Killed(BaseException):
     pass
 
 
-@pytest.mark.parametrize("when", ["_commit", "_apply", "_set", "_begin"])
+STEPS = ["_change", "_apply", "_set", "_chunks", "_give_back", "read"]
+
+
+@pytest.mark.parametrize("most", [3, 1000])
+@pytest.mark.parametrize("when", [*STEPS, "_write_from"])
 def test_a_call_that_stops_anywhere_is_whole_or_never_was(
-    default, rows, tmp_path, monkeypatch, when
+    default, rows, tmp_path, monkeypatch, when, most
 ):
-    """The steps of a call stop one after the other; whoever opens the file finds it whole."""
-    twin = Fleet(default, n_jobs=1)
+    """The steps of a call stop one after the other; whoever opens the file finds it whole.
+
+    Also of a call whose records do not fit into memory at once.
+    """
+    monkeypatch.setattr(module, "MOST", most)
+    twin, owner = Fleet(default, n_jobs=1), module.Mapped if when in STEPS else module
     twin.save(tmp_path / "fleet")
-    whole, method = 0, getattr(module.Mapped, when)
-    for number, (ids, X) in enumerate(calls(rows, 0, 12)):
+    whole, method, lost = 0, getattr(owner, when), 0
+    for number, (ids, X) in enumerate(calls(rows, 0, 14)):
         fleet = load(tmp_path / "fleet", mapped=True, n_jobs=1)
         seen = []
 
-        def stop(self, *arguments, seen=seen, number=number):
+        def stop(*arguments, seen=seen, number=number):
             seen.append(arguments)
-            if len(seen) > number % 3:
+            if len(seen) > number % 7:
                 raise Killed
-            return method(self, *arguments)
+            return method(*arguments)
 
         with monkeypatch.context() as patch:
-            patch.setattr(module.Mapped, when, stop)
+            patch.setattr(owner, when, stop)
             with suppress(Killed):
                 fleet.adapt(ids, X)
         fleet.close()
@@ -187,10 +207,12 @@ def test_a_call_that_stops_anywhere_is_whole_or_never_was(
             assert again.lost == []
         elif again.lost:
             assert set(again.lost) == set(ids)
+            lost += 1
         whole = done
         assert everything(again) == everything(twin)
         again.close()
-    assert when == "_begin" or whole > 0
+    assert whole > 0
+    assert lost > 0 or when in ("_change", "_apply", "_chunks")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -130,3 +130,33 @@ def test_times(given_, seconds) -> None:
 def test_no_times(given_, error) -> None:
     with pytest.raises(error, match="timestamp is"):
         as_seconds(given_)
+
+
+def test_two_that_go_on_from_one_history_do_not_see_each_other() -> None:
+    """Records share a table, of which a row is taken once."""
+    first = history_of(5)
+    before = first.records.copy()
+    one, other = (with_rows(first, rows) for rows in (7, 9))
+    again = with_rows(one, 11)
+    assert (first.records == before).all()
+    assert one.field("rows").tolist()[-1] == 7
+    assert other.field("rows").tolist()[-1] == 9
+    assert again.field("rows").tolist()[-2:] == [7, 11]
+    assert np.shares_memory(again.records, first.records)
+    assert not np.shares_memory(other.records, first.records)
+    last = with_rows(first.last(2), 13)
+    assert last.field("rows").tolist()[-1] == 13
+    assert (first.records == before).all()
+
+
+def with_rows(history, rows):
+    t = len(history.records) + 1
+    record = Record(float(t), t, 1, rows, 0, 1.0, 0.5, 0.0, 0.0, 0.0, -1)
+    return history.with_record(record, np.array([0.5, 0.5]), np.array([0.4, 0.6]), 512)
+
+
+def history_of(number):
+    history = History.start(2)
+    for _ in range(number):
+        history = with_rows(history, 1)
+    return history

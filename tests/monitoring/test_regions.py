@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import priorshift.monitoring.guard as guard_module
 from priorshift.monitoring.guard import Guard, can_watch, guard_regions
 from priorshift.monitoring.regions import Regions, Shape, Views, _edges, count
+from priorshift.risk import compiled
 from priorshift.source import Batch, build_source
 from priorshift.source.model import ProbabilityModel
 
@@ -53,6 +54,26 @@ def test_hits_are_counts_of_rows_in_the_region(source, batches) -> None:
     for region in range(regions.size):
         assert hits[region] == regions.holds(batch, region).sum()
         assert regions.describe(region)
+
+
+@pytest.mark.parametrize("width", [3, 80])
+def test_rows_one_by_one_lie_where_they_do_together(width, monkeypatch) -> None:
+    """With and without the part that the axes do not span; missing and far features, too."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 200)
+    X = rng.normal(size=(400, width)) + labels[:, None]
+    source = build_source(LogisticRegression().fit(X, labels), X, labels)
+    regions, new = guard_regions(source), 2.0 * rng.normal(size=(300, width))
+    proba = source.model.predict_proba(new)
+    features = np.column_stack([new, np.ones(len(new))])
+    features[::7, 1], features[::11, 0], features[::13, 2] = np.nan, 1e30, -np.inf
+    batch = Batch(proba, features)
+    together = regions.cells(batch)
+    assert len(np.unique(together)) == regions.edges.shape[1] - 1
+    alone = np.concatenate([regions.cells(batch.rows(slice(i, i + 1))) for i in range(len(new))])
+    assert (alone == together).all()
+    monkeypatch.setattr(compiled, "available", lambda: False)
+    assert (regions.cells(batch.rows(slice(0, 3))) == together[:3]).all()
 
 
 def test_the_held_out_set_fills_the_regions_as_their_shares_say(source) -> None:

@@ -10,6 +10,7 @@ from benchmarks.insight import Gauss
 
 from priorshift.monitoring import shift as module
 from priorshift.monitoring.shift import Shift, follow_shift, start_shift
+from priorshift.risk import compiled
 
 POPULATION = Gauss(1.5 * np.random.default_rng(3).normal(size=(3, 4)))
 
@@ -95,3 +96,19 @@ def test_it_is_found_although_the_learner_has_not_moved(source) -> None:
 def test_words() -> None:
     here = Shift(0.25, 0.0123, 7, None, np.array([0.75, 0.25]), np.array([0.5, 0.5]))
     assert str(here) == "distance 0.250 from the source prior since round 7, p = 0.012"
+
+
+@pytest.mark.parametrize("n", [1, 30])
+def test_without_the_compiler_it_is_the_same_up_to_rounding(source, monkeypatch, n) -> None:
+    rng, states = np.random.default_rng(5), []
+    mu = np.array([0.7, 0.2, 0.1])
+    rounds = [(batch(rng, n, mu), rng.dirichlet(10 * mu)) for _ in range(30)]
+    for available in (True, False):
+        monkeypatch.setattr(compiled, "available", lambda available=available: available)
+        state = start_shift(source)
+        for rows, prior in rounds:
+            state = follow_shift(source, state, rows, prior)
+        states.append(state)
+    for fast, slow in zip(*states, strict=True):
+        np.testing.assert_allclose(fast, slow, rtol=1e-10, atol=1e-12)
+    assert states[0].log_most > 0.0

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from priorshift._validation import check_integer, known_classes
+from priorshift._validation import check_integer
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.classifier import load as load_classifier
 from priorshift.errors import FileFormatError, InputError, InputTypeError
@@ -105,7 +105,6 @@ class Fleet:
         n_jobs: int | None = None,
         forget_after: int | None = None,
     ) -> None:
-        self.lost: list[Key]
         if not isinstance(classifier, LabelShiftClassifier):
             raise InputTypeError(
                 f"classifier is {type(classifier).__name__}: give a fitted LabelShiftClassifier"
@@ -120,9 +119,10 @@ class Fleet:
         self._start, self._fitted = self._form.start, 0
         if shared_prior:  # or a refusal
             self._start = self._form.shared_start(np.empty((0, self._form.width)))
-        self._names, self.lost = Names(), []
+        self._names = Names()
+        self.lost: list[Key] = []
         # One number more: the call that a stream was last seen in.
-        self._store: Memory | Mapped = Memory(self._form.width + 1)
+        self._store: Memory | Mapped = Memory(self._form.width + 1, self._form.compiled)
         self._lock = Lock()
         self._pool = ThreadPoolExecutor(self.n_jobs) if self.n_jobs > 1 else None
 
@@ -162,7 +162,7 @@ class Fleet:
         >>> bool(fleet.priors([7])[0, 1] > fleet.priors([8])[0, 1])
         True
         """
-        self._learn(ids, X, y, predict=False)
+        self._learn_batch(ids, self.classifier._read(X, y, self._pool), predict=False)
         return self
 
     def adapt_predict_proba(self, ids: Any, X: Any, y: Any = None) -> FloatArray:
@@ -170,7 +170,7 @@ class Fleet:
 
         Each row is left out of the evidence for its own prediction.
         """
-        return self._learn(ids, X, y, predict=True)
+        return self._learn_batch(ids, self.classifier._read(X, y, self._pool), predict=True)
 
     def adapt_predict(self, ids: Any, X: Any, y: Any = None) -> AnyArray:
         """Let streams learn from rows; return the most probable class of each row."""
@@ -182,7 +182,7 @@ class Fleet:
 
         A stream that was never seen predicts as a new one.
         """
-        batch = self.classifier._read(X)
+        batch = self.classifier._read(X, pool=self._pool)
         keys = as_keys(ids, len(batch.proba))
         with self._lock:
             order, starts, slots = grouped(self._current(keys))
@@ -280,7 +280,8 @@ class Fleet:
         """Forget streams; their records become empty."""
         if len(slots):
             live = self._store.live._replace(names=self._store.log(slots.tolist(), None))
-            self._store.write(slots, np.zeros((len(slots), self._form.width + 1)), live)
+            nothing = np.broadcast_to(0.0, (len(slots), self._store.width))
+            self._store.write(slots, nothing, live)
             self._names.drop(slots.tolist())
 
     def _after(self, new: dict[Key, int], calls: int = 0) -> Live:
@@ -402,8 +403,7 @@ class Fleet:
         """Which (n,) of these streams have gone without rows for too long."""
         if self.forget_after is None:
             return np.zeros(len(slots), dtype=bool)
-        seen = self._store.read(slots)[:, -1]
-        return np.asarray(self._store.live.calls - seen >= self.forget_after)
+        return np.asarray(self._store.live.calls - self._store.seen(slots) >= self.forget_after)
 
     def _rows(self, slots: IntArray) -> FloatArray:
         """Records (M, W + 1); that of a new stream where the slot is -1."""
@@ -428,13 +428,6 @@ class Fleet:
         some = slots[np.unique(np.linspace(0, len(slots) - 1, SAMPLE).astype(int))[: len(slots)]]
         self._start = self._form.shared_start(self._store.read(some))
 
-    def _learn(self, ids: Any, X: Any, y: Any, predict: bool) -> FloatArray:
-        batch = self.classifier._read(X)
-        if y is not None:
-            known = known_classes(y, len(batch.proba), self.classes_)
-            batch = batch._replace(known=known)
-        return self._learn_batch(ids, batch, predict)
-
     def _learn_batch(self, ids: Any, batch: Batch, predict: bool) -> FloatArray:
         """Learn from rows that the model has read; their probabilities, where asked for."""
         keys = as_keys(ids, len(batch.proba))
@@ -444,9 +437,10 @@ class Fleet:
             if new:
                 self._learn_start()
             order, starts, slots = grouped(places)
-            self._advance(slots, new, starts, batch.rows(order), proba)
-        if proba is None:
-            return np.empty((0, 0))
+            sorted_ = bool((order[1:] > order[:-1]).all())  # as they often are: nothing to copy
+            self._advance(slots, new, starts, batch if sorted_ else batch.rows(order), proba)
+        if proba is None or sorted_:
+            return np.empty((0, 0)) if proba is None else proba
         found = np.empty_like(proba)
         found[order] = proba
         return found

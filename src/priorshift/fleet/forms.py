@@ -8,13 +8,14 @@ its own step, one stream after the other.
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from priorshift.errors import InputError
+from priorshift.errors import InputError, PriorshiftWarning
 from priorshift.fleet.shared import shared_start
 from priorshift.learners import Auto, Careful
 from priorshift.learners.trackers.calls import BACK, LEAVE, calls_of, first_calls
@@ -44,7 +45,7 @@ from priorshift.typing import FloatArray, IntArray
 
 # Fewer streams than this are not worth a second thread.
 _FEW = 512
-_NOTHING = np.empty((0, 0))
+_NOTHING, _NOTHING_CALLED = np.empty((0, 0)), np.empty(0, dtype=np.int64)
 _UNCHANGED_PARTS = len(careful_parts(2, 2))
 
 
@@ -128,7 +129,16 @@ def form_of(deployment: Deployment) -> Form:
         core = Tracker()
     if isinstance(core, ComponentLearner) and core.has_plan and compiled.available():
         return TrackerForm(deployment, core, reading, careful, held, auto)
-    return PlainForm(deployment)
+    plain = PlainForm(deployment)
+    if type(core) is Auto:
+        warnings.warn(
+            "'auto' reads features here: every stream takes a step of its own, and "
+            f"{8 * plain.width:,} bytes. With learner='tracker', or Auto(linear=False), all of "
+            "them take one compiled step",
+            PriorshiftWarning,
+            stacklevel=3,
+        )
+    return plain
 
 
 class TrackerForm(Form):
@@ -194,38 +204,43 @@ class TrackerForm(Form):
         pool: ThreadPoolExecutor | None,
     ) -> None:
         """Let the rows ``which`` (M,) of ``records`` learn, in place."""
-        plain = likelihoods(self._source, batch)
-        ratios = with_labels(plain, batch.known)
-        called = calls_of(batch.f0_proba, batch.known)
-        tracked = _NOTHING if proba is None else np.empty_like(plain)
-        nats = np.empty(len(which))
 
         def work(a: int, b: int) -> None:
-            kernels().advance(
-                records,
-                which[a:b],
-                starts[a : b + 1],
-                ratios,
-                plain,
-                called,
-                tracked,
-                nats[a:b],
-                *self._plan.arguments,
-            )
+            own = slice(int(starts[a]), int(starts[b]))
+            said = None if proba is None else proba[own]
+            self._learn(records, which[a:b], starts[a : b + 1] - own.start, batch.rows(own), said)
 
         number = len(which)
         if pool is None or number < _FEW:
             work(0, number)
         else:
-            pieces = 4 * pool._max_workers
-            ends = np.linspace(0, number, pieces + 1).astype(int)
+            ends = np.linspace(0, number, 4 * pool._max_workers + 1).astype(int)
             list(pool.map(work, ends[:-1], ends[1:]))
-        if proba is not None:
-            of = np.repeat(np.arange(number), np.diff(starts))
+
+    def _learn(
+        self,
+        records: FloatArray,
+        which: IntArray,
+        starts: IntArray,
+        batch: Batch,
+        proba: FloatArray | None,
+    ) -> None:
+        """The same on one thread."""
+        plain = likelihoods(self._source, batch)
+        ratios = with_labels(plain, batch.known)
+        called = _NOTHING_CALLED
+        if self._careful is not None:
+            called = calls_of(batch.f0_proba, batch.known)
+        tracked = _NOTHING if proba is None else np.empty_like(plain)
+        nats, arguments = np.empty(len(which)), self._plan.arguments
+        kernels().advance(records, which, starts, ratios, plain, called, tracked, nats, *arguments)
+        if proba is None:
+            return
+        if self._careful is None:
             proba[...] = tracked
-            if self._careful is not None:
-                belief = records[which, self._plan.at[fields.UNCHANGED]]
-                proba[...] = self._mixed(belief[of], batch, tracked)
+            return
+        belief = records[which, self._plan.at[fields.UNCHANGED]]
+        proba[...] = self._mixed(np.repeat(belief, np.diff(starts)), batch, tracked)
 
     def _mixed(self, belief: FloatArray, batch: Batch, tracked: FloatArray) -> FloatArray:
         """Probabilities of f0 as far as nothing has changed, of the tracker for the rest."""

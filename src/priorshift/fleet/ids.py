@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,8 +110,7 @@ class Names:
 
     def slots(self, keys: list[Key]) -> IntArray:
         """Slots (n,) of streams, -1 for those that are not there."""
-        get = self._slots.get
-        return np.array([get(key, -1) for key in keys], dtype=np.int64)
+        return np.fromiter(map(self._slots.get, keys, repeat(-1)), np.int64, len(keys))
 
     def places(self, keys: list[Key]) -> tuple[IntArray, dict[Key, int]]:
         """Slots (n,) of all, and those that streams seen for the first time will have."""

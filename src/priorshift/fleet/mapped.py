@@ -5,8 +5,8 @@
 
 A call first says in the journal which records it will change (status 1), then what they will be
 (status 2), and only then changes them. Whoever opens the file finds status 0, nothing to do; 1, a
-call that was lost, and whose; or 2, a call to be finished. A process may be killed at any time;
-with ``sync`` the same holds when the machine loses power.
+call that was lost, and whose; or 2, a call to be finished. That holds for a call of any number of
+streams, and a process may be killed at any time; with ``sync`` the machine may lose its power.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ _NONE, _BEGUN, _WHOLE = range(3)
 _STATUS = struct.Struct("<q")
 # Status, call, slots, length of the names, how many records; then a check sum of that and of slots.
 _NUMBERS = struct.Struct("<qqqq16s")
-# Records of one journal: calls that change more are several, each whole.
+# Records that are held in memory at a time.
 MOST = 1 << 14
 _GROWTH = 1 << 16
 
@@ -56,6 +57,12 @@ def check_sums(rows: FloatArray) -> AnyArray:
 def sealed(rows: FloatArray) -> FloatArray:
     """Rows with a last number more, their check sum."""
     return np.column_stack([rows, check_sums(rows).view(np.float64)])
+
+
+def _is_whole(rows: FloatArray) -> AnyArray:
+    """Which (M,) of sealed rows have the check sum of what they hold."""
+    own = np.ascontiguousarray(rows[:, -1]).view(np.uint64)
+    return np.asarray(check_sums(rows[:, :-1]) == own)
 
 
 def write_records(path: Path, width: int, digest: bytes, live: Live, chunks: Any) -> None:
@@ -92,6 +99,7 @@ class Mapped:
         self._file = os.open(records, os.O_RDWR)
         self._journal = os.open(journal, os.O_RDWR | os.O_CREAT, 0o600)
         self._names = os.open(names, os.O_RDWR)
+        self._files = [self._file, self._journal, self._names]
         try:
             _lock(self._journal)
             self.width = self._read_head(digest)
@@ -102,12 +110,17 @@ class Mapped:
             self.close()
             raise
 
+    def __getattr__(self, name: str) -> Any:
+        if name in ("_table", "_map"):
+            raise InputError("the fleet is closed: load it again")
+        raise AttributeError(name)
+
     def close(self) -> None:
-        """Give the file back."""
+        """Give the files back; a second time changes nothing."""
         self.__dict__.pop("_table", None)
         self.__dict__.pop("_map", None)
-        for file in (self._file, self._journal, self._names):
-            os.close(file)
+        while self._files:
+            os.close(self._files.pop())
 
     def _read_head(self, digest: bytes) -> int:
         head = os.pread(self._file, _HEAD.size, 0)
@@ -151,24 +164,26 @@ class Mapped:
         if status not in (_BEGUN, _WHOLE):
             return none
         *live, count, check = _NUMBERS.unpack_from(data, _STATUS.size)
-        place = len(data)
-        raw = os.pread(self._journal, 8 * count, place) if 0 <= count <= MOST else b""
+        room = os.fstat(self._journal).st_size - len(data)
+        raw = os.pread(self._journal, 8 * count, len(data)) if 0 <= 8 * count <= room else b""
         fine = blake2b(data[_STATUS.size : -16] + raw, digest_size=16).digest() == check
-        slots = np.frombuffer(raw, dtype=np.int64)
-        if not fine or len(slots) != count:
-            if status == _BEGUN:
-                self._set(_NONE)
-                return none  # killed while it wrote which: nothing was changed
-            raise FileFormatError(f"{self._name}: its journal was altered")
         if status == _BEGUN:
             self._set(_NONE)
-            return slots
-        rows = np.empty((count, self.width + 1))
-        _read_into(self._journal, rows, place + 8 * count)
-        if not (check_sums(rows[:, :-1]) == rows[:, -1].copy().view(np.uint64)).all():
+            # Where they do not fit it was killed while it wrote which: nothing was changed.
+            return np.frombuffer(raw, dtype=np.int64) if fine else none
+        slots = np.frombuffer(raw, dtype=np.int64)
+        if not fine or not all(_is_whole(rows).all() for rows in self._chunks(slots)):
             raise FileFormatError(f"{self._name}: its journal was altered")
-        self._apply(slots, rows, Live(*live))
+        self._apply(slots, Live(*live))
         return none
+
+    def _chunks(self, slots: IntArray) -> Iterator[FloatArray]:
+        """The records that the journal has for these slots, some at a time."""
+        place, size = _STATUS.size + _NUMBERS.size + 8 * len(slots), 8 * (self.width + 1)
+        for a in range(0, len(slots), MOST):
+            rows = np.empty((min(MOST, len(slots) - a), self.width + 1))
+            _read_into(self._journal, rows, place + a * size)
+            yield rows
 
     def _set(self, status: int) -> None:
         os.pwrite(self._journal, _STATUS.pack(status), 0)
@@ -195,16 +210,20 @@ class Mapped:
     def read(self, slots: IntArray) -> FloatArray:
         """Copies (M, W) of records; one that was altered is refused."""
         found = self._table[slots]
-        rows, own = found[:, :-1], np.ascontiguousarray(found[:, -1]).view(np.uint64)
-        rows = np.ascontiguousarray(rows)
-        wrong = check_sums(rows) != own
+        wrong = ~_is_whole(found)
         # A record that was never written is empty; a check sum, read as a float, may be no number.
         wrong &= found.view(np.uint64).any(axis=1)
         if wrong.any():
             bad = int(slots[np.argmax(wrong)])
             raise FileFormatError(f"{self._name}: record {bad} was altered: use another copy of it")
         self._give_back()
-        return rows
+        return np.ascontiguousarray(found[:, :-1])
+
+    def seen(self, slots: IntArray) -> FloatArray:
+        """The last number (M,) of records: the call that they were last seen in."""
+        found = np.asarray(self._table[slots, -2])
+        self._give_back()
+        return found
 
     def _give_back(self) -> None:
         """Let go of the pages that were looked at: they stay in the system's cache."""
@@ -217,51 +236,51 @@ class Mapped:
         """Let records of ascending slots learn; those at the places ``new`` of them start first."""
         fresh = np.zeros(len(slots), dtype=bool)
         fresh[new] = True
-        for a in range(0, len(slots), MOST):
-            b = min(a + MOST, len(slots))
-            self._make_room(int(slots[b - 1]) + 1)
-            self._begin(slots[a:b], live)
+
+        def learned(a: int, b: int) -> FloatArray:
             rows = self.read(slots[a:b])
-            begin = fresh[a:b] | ~rows.any(axis=1)
-            rows[begin] = start
+            rows[fresh[a:b]] = start
             step(rows, np.arange(b - a), a, b)
-            self._commit(slots[a:b], rows, live)
+            return rows
+
+        self._change(slots, learned, live)
 
     def write(self, slots: IntArray, rows: FloatArray, live: Live) -> None:
         """Put records into ascending slots."""
-        for a in range(0, len(slots), MOST):
-            part = slots[a : a + MOST]
-            self._make_room(int(part[-1]) + 1)
-            self._begin(part, live)
-            self._commit(part, rows[a : a + MOST], live)
+        self._change(slots, lambda a, b: rows[a:b], live)
 
-    def _begin(self, slots: IntArray, live: Live) -> None:
+    def _change(self, slots: IntArray, after: Callable[[int, int], FloatArray], live: Live) -> None:
+        """Change records as a whole; ``after(a, b)`` is what those of slots a to b will be."""
+        self._make_room(int(slots.max(initial=-1)) + 1)
         numbers = struct.pack("<qqqq", *live, len(slots))
         which = np.ascontiguousarray(slots, dtype=np.int64).tobytes()
         check = blake2b(numbers + which, digest_size=16).digest()
         os.pwrite(self._journal, numbers + check + which, _STATUS.size)
         self._set(_BEGUN)
-
-    def _commit(self, slots: IntArray, rows: FloatArray, live: Live) -> None:
-        whole = sealed(rows)
-        place = _STATUS.size + _NUMBERS.size + 8 * len(slots)
-        _write_from(self._journal, whole, place)
+        place = _STATUS.size + _NUMBERS.size + len(which)
+        for a in range(0, len(slots), MOST):
+            rows = sealed(after(a, min(a + MOST, len(slots))))
+            _write_from(self._journal, rows, place + a * 8 * (self.width + 1))
         if self._sync:
             os.fsync(self._journal)
         self._set(_WHOLE)
-        self._apply(slots, whole, live)
+        self._apply(slots, live)
 
-    def _apply(self, slots: IntArray, whole: FloatArray, live: Live) -> None:
+    def _apply(self, slots: IntArray, live: Live) -> None:
+        """Do what the journal says; whoever is stopped here finds it there again."""
         self._make_room(int(slots.max(initial=-1)) + 1)
-        self._table[slots] = whole
+        for a, rows in zip(range(0, len(slots), MOST), self._chunks(slots), strict=True):
+            self._table[slots[a : a + MOST]] = rows
+            self._give_back()
         os.pwrite(self._file, _packed(live), _LIVE)
         if self._sync:
             if self._map is not None:
                 self._map.flush()
             os.fsync(self._file)
         self._set(_NONE)
+        if len(slots) > MOST:
+            os.ftruncate(self._journal, _STATUS.size)
         self.live = live
-        self._give_back()
 
 
 def _read_into(file: int, rows: FloatArray, place: int) -> None:

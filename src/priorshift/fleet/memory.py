@@ -10,8 +10,8 @@ import numpy as np
 from priorshift.fleet.ids import Key
 from priorshift.typing import FloatArray, IntArray
 
-# Records of a block.
-_BLOCK = 1 << 14
+# Records of a block. The system gives memory to those that are used.
+_BLOCK = 1 << 16
 
 Step = Callable[[FloatArray, IntArray, int, int], None]
 """``step(records, which, a, b)``: rows ``which`` of ``records`` learn, streams a to b of a call."""
@@ -28,6 +28,9 @@ class Live(NamedTuple):
 class Memory:
     """Records of ``width`` numbers.
 
+    With ``in_place`` they learn where they are, by steps that cannot fail; without, aside, so that
+    a step that fails changes nothing.
+
     Examples
     --------
     >>> store = Memory(2)
@@ -36,8 +39,8 @@ class Memory:
     [[1.0, 2.0]]
     """
 
-    def __init__(self, width: int) -> None:
-        self.width, self.live = width, Live(0, 0, 0)
+    def __init__(self, width: int, in_place: bool = True) -> None:
+        self.width, self.in_place, self.live = width, in_place, Live(0, 0, 0)
         self._blocks: list[FloatArray] = []
 
     def _pieces(self, slots: IntArray) -> list[tuple[FloatArray, int, int, int]]:
@@ -45,7 +48,7 @@ class Memory:
         if len(slots) == 0:
             return []
         while len(self._blocks) * _BLOCK <= int(slots[-1]):
-            self._blocks.append(np.empty((_BLOCK, self.width)))  # memory is taken when it is used
+            self._blocks.append(np.empty((_BLOCK, self.width)))
         numbers = np.arange(int(slots[0]) // _BLOCK, int(slots[-1]) // _BLOCK + 2)
         ends = np.searchsorted(slots, numbers * _BLOCK)
         return [
@@ -64,6 +67,14 @@ class Memory:
             found[order[a:b]] = block[there[a:b] - first]
         return found
 
+    def seen(self, slots: IntArray) -> FloatArray:
+        """The last number (M,) of records: the call that they were last seen in."""
+        order = np.argsort(slots, kind="stable")
+        found, there = np.empty(len(slots)), slots[order]
+        for block, first, a, b in self._pieces(there):
+            found[order[a:b]] = block[there[a:b] - first, -1]
+        return found
+
     def log(self, slots: list[int], keys: list[Key] | None) -> int:
         """Names are not kept here: the fleet has them."""
         return 0
@@ -78,6 +89,13 @@ class Memory:
         self, slots: IntArray, new: IntArray, start: FloatArray, step: Step, live: Live
     ) -> None:
         """Let records of ascending slots learn; those at the places ``new`` of them start first."""
-        self.write(slots[new], np.broadcast_to(start, (len(new), self.width)), live)
+        if not self.in_place:
+            rows = self.read(slots)
+            rows[new] = start
+            step(rows, np.arange(len(slots)), 0, len(slots))
+            self.write(slots, rows, live)
+            return
+        self.write(slots[new], np.broadcast_to(start, (len(new), self.width)), self.live)
         for block, first, a, b in self._pieces(slots):
             step(block, slots[a:b] - first, a, b)
+        self.live = live

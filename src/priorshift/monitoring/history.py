@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 from numbers import Real
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,8 @@ _MEANS = [FIELDS.index(name) for name in ("size", "unchanged")]
 NO_TIME = -math.inf
 # Bytes that a history may take, with many classes.
 _MOST_BYTES = 1 << 20
+# Held while a row of a table is taken.
+_TURN = Lock()
 
 
 class Record(NamedTuple):
@@ -113,14 +116,15 @@ class History(NamedTuple):
         self, record: Record, prior: FloatArray, read: FloatArray, places: int
     ) -> History:
         """Return it with one batch more, in so many places."""
-        old = self.records
-        if len(old) >= most_records(places, len(prior)):
+        old, most = self.records, most_records(places, len(prior))
+        if len(old) >= most:
             old = thinned(old)
-        records = np.empty((len(old) + 1, old.shape[1]))
-        records[:-1] = old
-        first, second = len(FIELDS), len(FIELDS) + len(prior)
-        records[-1, :first], records[-1, first:second], records[-1, second:] = record, prior, read
-        return History(records)
+        number, first, second = len(old), len(FIELDS), len(FIELDS) + len(prior)
+        with _TURN:
+            table = _table_with_room(old, most)
+            row = table[number]
+            row[:first], row[first:second], row[second:] = record, prior, read
+        return History(table[: number + 1])
 
     def with_labels(self, round_: int, labels: int) -> History:
         """Return it with labels that came late for the batch of a round."""
@@ -156,6 +160,26 @@ class History(NamedTuple):
             raise ValueError("the history holds what no batch has left")
         if (np.diff(self.field("round"), prepend=0.0) < 1).any():
             raise ValueError("the rounds of the history do not follow each other")
+
+
+def _table_with_room(records: FloatArray, most: int) -> FloatArray:
+    """A table that begins with these records, and whose next row is free.
+
+    Histories that follow each other share a table, of which each sees the rows that it knows: a
+    record more copies nothing. A row is free as long as its round is not a number. Of two that go
+    on from the same history, the second finds it taken, and gets a table of its own.
+    """
+    number, table = len(records), records.base
+    if (
+        isinstance(table, np.ndarray)
+        and table.shape[1:] == records.shape[1:]
+        and len(table) > number
+        and math.isnan(table[number, _ROUND])
+    ):
+        return table
+    table = np.full((min(max(2 * number, 16), max(most, number + 1)), records.shape[1]), np.nan)
+    table[:number] = records
+    return table
 
 
 def most_records(places: int, n_classes: int) -> int:

@@ -15,13 +15,16 @@ Everything here is a named tuple of arrays, numbers and names: it can be written
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import gen_batches
 
 from priorshift._numerics import log_floored, row_argmax
 from priorshift.errors import InputError, SourceError
+from priorshift.risk import compiled
 from priorshift.typing import AnyArray, Float32Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -43,6 +46,8 @@ _NEAR_RIDGE = 1.0
 # Held-out rows that may be a neighbour.
 _REFERENCES = 500
 _CHUNK = 1024
+# Rows that are looked at one by one.
+_FEW = 4
 # Features beyond this are as far away as any: their squares stay finite.
 _FAR = 1e15
 _LEAST_PROBABILITY = 1e-6
@@ -229,12 +234,16 @@ class Views(NamedTuple):
 
     def read(self, batch: Batch) -> FloatArray:
         """The views (n, V) of a batch."""
+        rows, f0 = self.rows(batch)
+        return self._stack(f0, self.shape.distances(rows), rows)
+
+    def rows(self, batch: Batch) -> tuple[Float32Array, FloatArray]:
+        """What is looked at of a batch: its features (n, d), and f0's probabilities (n, K)."""
         # f0 as it is: a calibration is fitted to the whole held-out set, but judged there by folds,
         # so that calibrated probabilities of held-out set and stream are not alike.
         own = self.names[-1].startswith("log-probability")
         width = 0 if own else len(self.shape.mean)
-        rows = _rows(batch.features[:, :width], batch.f0_proba)
-        return self._stack(batch.f0_proba, self.shape.distances(rows), rows)
+        return _rows(batch.features[:, :width], batch.f0_proba), batch.f0_proba
 
     def _held_out_distances(self, rows: Float32Array, labels: IntArray) -> FloatArray:
         """Distances (n, 3) of the held-out rows, none measured by what it helped to fit."""
@@ -372,7 +381,8 @@ class Regions(NamedTuple):
     def check(self, source: Source) -> None:
         """Refuse arrays that do not fit each other or the source, as a damaged file may hold."""
         J, V, K = len(self.view), len(self.views.names), source.n_classes
-        d, p = len(self.views.shape.mean), len(self.views.shape.scales)
+        width = source.risk.XT.shape[0] - bool(source.features.intercept)
+        d, p = width or K, len(self.views.shape.scales)
         shapes: dict[str, tuple[AnyArray, tuple[int, ...]]] = {
             "edges": (self.edges, (V, _END + 1)),
             "first": (self.first, (J,)),
@@ -381,6 +391,7 @@ class Regions(NamedTuple):
             "counts": (self.counts, (J, K)),
             "confusion": (self.confusion, (K, K)),
             "rows": (self.rows, (K,)),
+            "mean": (self.views.shape.mean, (d,)),
             "axes": (self.views.shape.axes, (d, p)),
             "scales": (self.views.shape.scales, (p, 3)),
             "centres": (self.views.shape.centres, (p + 1, self.views.shape.centres.shape[-1])),
@@ -389,6 +400,9 @@ class Regions(NamedTuple):
                 (p + 1, self.views.shape.references.shape[-1]),
             ),
         }
+        least = min(self.views.shape.centres.size, self.views.shape.references.size)
+        if self.views.summaries not in (3, 4) or not least:
+            raise InputError("the guard has other views than those of any source")
         for name, (array, shape) in shapes.items():
             if np.shape(array) != shape:
                 raise InputError(f"the guard's {name} has not the shape {shape}")
@@ -408,10 +422,23 @@ class Regions(NamedTuple):
 
     def cells(self, batch: Batch) -> AnyArray:
         """Between which two edges every view of every row lies, (n, V)."""
+        if len(batch.proba) <= _FEW and compiled.available():
+            return self._cells_of_few(batch)
         if len(batch.proba) <= _CHUNK:
             return _cells(self.views.read(batch), self.edges)
         parts = gen_batches(len(batch.proba), _CHUNK)  # so that memory does not grow with the batch
         return np.concatenate([self.cells(batch.rows(part)) for part in parts])
+
+    def _cells_of_few(self, batch: Batch) -> AnyArray:
+        """The same of a few rows, for which products of BLAS take longer to call than to do."""
+        views, (rows, f0) = self.views, self.views.rows(batch)
+        if rows.shape[1] != len(views.shape.mean):  # compiled code does not look
+            raise InputError(f"the guard looks at {len(views.shape.mean)} columns: {rows.shape[1]}")
+        cells = np.empty((len(rows), len(self.edges)), dtype=np.int64)
+        arrays = map(compiled.plain, (rows, f0, *views.shape, views.columns))
+        edges = compiled.plain(self.edges)
+        kernels().find_cells(*arrays, views.summaries, edges, cells)
+        return cells
 
     def hits(self, counts: IntArray) -> IntArray:
         """Rows in each region, (J,), of rows in each cell (V, E - 1)."""
@@ -440,6 +467,12 @@ class Regions(NamedTuple):
         if high == np.inf:
             return f"{name} above {low:.4g}"
         return f"{name} in ({low:.4g}, {high:.4g}]"
+
+
+@cache
+def kernels() -> Any:
+    """The compiled functions; numba is slow to import."""
+    return import_module("priorshift.monitoring.compiled")
 
 
 def _edges(values: FloatArray) -> FloatArray:

@@ -31,6 +31,8 @@ from scipy.special import chdtri
 
 from priorshift.monitoring.believed import reading
 from priorshift.monitoring.metrics import Weighed, kish
+from priorshift.monitoring.regions import kernels
+from priorshift.risk import compiled
 from priorshift.source import Source
 from priorshift.source.derived import per_source
 from priorshift.typing import FloatArray
@@ -195,27 +197,44 @@ def follow_shift(
     reference, t, n = _reference(source), state.t + 1, len(proba)
     told = np.maximum(reference.inverse @ state.read, 0.0)
     ratios = np.array((state.prior, told, prior)) / source.prior
-    means = ratios @ reference.means
-    noise = ((ratios @ reference.covariance) * ratios).sum(axis=1)
-    slack = reference.z * np.sqrt(np.maximum(noise, 0.0)) / means
-    gains = np.maximum(proba @ ratios.T / means - 1.0, -1.0)
-    won = np.log1p(gains[:, :2, None] * _BETS).sum(axis=0)
-    won -= n * np.log1p(slack[:2, None] * _BETS)
-    wealth = np.logaddexp(state.log_wealth, -math.log(t * (t + 1.0))) + won
-    most = float(wealth.max())
-    # What is not bet yet is kept.
-    total = float(np.exp(wealth - most).mean()) + math.exp(-math.log(t + 1.0) - most)
-    # When it began is estimated: with the class prior that the batch itself has led to.
-    lead = state.lead + float(np.log1p(0.5 * gains[:, 2]).sum()) - n * math.log1p(0.5 * slack[2])
-    lead -= _LEAST_LEAD
+    wealth, log_total, ahead = _followed(reference, ratios, proba, state.log_wealth, t)
+    lead = state.lead + ahead - _LEAST_LEAD
     share = n / (state.rows + n)
     return ShiftState(
         t=t,
         prior=prior,
-        read=(1.0 - share) * state.read + share * proba.mean(axis=0),
+        read=(1.0 - share) * state.read + (share / n) * np.add.reduce(proba, axis=0),
         rows=min(state.rows + n, _MEMORY),
         log_wealth=wealth,
-        log_most=max(state.log_most, most + math.log(total)),
+        log_most=max(state.log_most, log_total),
         lead=min(max(lead, 0.0), _MOST_LEAD),
         since=(state.since or t) if lead > 0.0 else 0,
     )
+
+
+def _followed(
+    reference: _Reference, ratios: FloatArray, proba: FloatArray, before: FloatArray, t: int
+) -> tuple[FloatArray, float, float]:
+    """What bets come to with a batch, and all of it; by how much its own class prior is ahead.
+
+    When a shift began is estimated by the class prior that the batch itself has led to, the third
+    of ``ratios`` (3, K).
+    """
+    spread = ratios @ reference.covariance
+    if compiled.available():
+        wealth, before, z = np.empty((2, len(_BETS))), compiled.plain(before), reference.z
+        total, ahead = kernels().follow_bets(
+            compiled.plain(proba), ratios, spread, reference.means, z, _BETS, before, t, wealth
+        )
+        return wealth, total, ahead
+    n, means = len(proba), ratios @ reference.means
+    slack = reference.z * np.sqrt(np.maximum((spread * ratios).sum(axis=1), 0.0)) / means
+    gains = np.maximum(proba @ ratios.T / means - 1.0, -1.0)
+    won = np.log1p(gains[:, :2, None] * _BETS).sum(axis=0)
+    won -= n * np.log1p(slack[:2, None] * _BETS)
+    wealth = np.logaddexp(before, -math.log(t * (t + 1.0))) + won
+    most = float(wealth.max())
+    # What is not bet yet is kept.
+    total = float(np.exp(wealth - most).mean()) + math.exp(-math.log(t + 1.0) - most)
+    ahead = float(np.log1p(0.5 * gains[:, 2]).sum()) - n * math.log1p(0.5 * float(slack[2]))
+    return wealth, most + math.log(total), ahead

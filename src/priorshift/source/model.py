@@ -82,7 +82,7 @@ class ProbabilityModel(_GivenModel):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return ``X``, checked to be probabilities, or the softmax of ``X``."""
-        number = len(self.classes_)
+        number = len(self.classes)
         what = "logits" if self.logits else "class probabilities"
         values = as_floats(X, what)
         if self.logits and values.ndim == 1 and number == 2:
@@ -91,8 +91,9 @@ class ProbabilityModel(_GivenModel):
             values = np.column_stack([np.zeros(len(values)), values])
         elif not self.logits:
             values = two_columns(values, number)
-        matrix = as_matrix(values, number, what)
-        return row_softmax(matrix) if self.logits else as_probabilities(matrix, what)
+        if self.logits:
+            return row_softmax(as_matrix(values, number, what))
+        return as_probabilities(as_matrix(values, number, what), what)
 
 
 class LinearModel(_GivenModel):
@@ -162,7 +163,9 @@ class FeatureMap:
         features = as_numbers(self.projected(self.mapped(X)), self._width(width), where)
         if not self.intercept:
             return features
-        return np.column_stack([features, np.ones(len(features))])
+        with_ones = np.ones((len(features), features.shape[1] + 1))
+        with_ones[:, :-1] = features
+        return with_ones
 
     def mapped(self, X: Any) -> Any:
         """What the map makes of X, as it comes."""
@@ -222,6 +225,9 @@ class Model:
     def predict_proba(self, X: Any) -> FloatArray:
         """Return (n, K) probabilities; hard predictions become one-hot rows."""
         estimator = self.estimator
+        if type(estimator) is ProbabilityModel and self._places is None:
+            found: FloatArray = _ask(estimator, "predict_proba", X)
+            return found  # has been looked at
         if is_frame(X) and _was_fitted_on_arrays(estimator):
             X = np.asarray(X)
         if hasattr(estimator, "predict_proba"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -63,6 +64,8 @@ _DIAMETERS = (1e-6, 1e12)
 _SMALLEST_SHARE = 1e-6
 # Rows that are kept as they came.
 SAMPLE = 16
+# Fewer rows are not worth a second thread.
+_MANY_ROWS = 4096
 
 
 class Batch(NamedTuple):
@@ -313,11 +316,14 @@ class Source:
         """Whether there are features beside f0's probabilities."""
         return self.n_features != 0
 
-    def read(self, X: Any, *, lenient: bool = False) -> Batch:
+    def read(
+        self, X: Any, *, lenient: bool = False, pool: ThreadPoolExecutor | None = None
+    ) -> Batch:
         """Validate a batch and compute all that any learner needs of it.
 
         Raises before any state changes if ``X`` is not usable. ``lenient`` is for learners that can
-        do without features: a missing one is read as the held-out set's mean.
+        do without features: a missing one is read as the held-out set's mean. The threads of a
+        ``pool`` share the calibration of many rows.
         """
         X = as_rows(X)
         if self.features.map is log_probabilities:
@@ -330,7 +336,11 @@ class Source:
             raise InputError(f"the model returned {len(proba)} rows for {len(features)} rows of X")
         if self.calibration is None:
             return Batch(proba, features)
-        return Batch(self.calibration(proba), features, proba)
+        if pool is None or len(proba) < _MANY_ROWS:
+            return Batch(self.calibration(proba), features, proba)
+        # A row's bits do not depend on the rows that come with it.
+        parts = np.array_split(proba, pool._max_workers)
+        return Batch(np.concatenate(list(pool.map(self.calibration, parts))), features, proba)
 
     def _f0(self, X: Any) -> FloatArray:
         proba = self.model.predict_proba(X)

@@ -56,7 +56,7 @@ def likelihoods(source: Source, batch: Batch) -> FloatArray:
     [[1.0, 0.25]]
     """
     ratios = batch.proba / source.prior
-    ratios /= np.maximum(ratios.max(axis=1, keepdims=True), _TINY)
+    ratios /= np.maximum(np.maximum.reduce(ratios, axis=1, keepdims=True), _TINY)
     return np.maximum(ratios, _SMALLEST_RATIO, out=ratios)
 
 

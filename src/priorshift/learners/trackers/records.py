@@ -165,17 +165,20 @@ def careful_parts(classes: int, calls: int) -> list[tuple[int, tuple[int, ...]]]
 
 
 @per_source
-def _plans(source: Source) -> dict[Any, Plan]:
+def _plans(source: Source) -> dict[int, tuple[Any, Plan]]:
     return {}
 
 
 def plan_of(learner: Any, source: Source) -> Plan:
-    """The learner's plan for a source, made once."""
+    """The learner's plan for a source, made once for each object.
+
+    Its identity is the key, since a hash of all settings would take longer than the step.
+    """
     known = _plans(source)
-    found = known.get(learner)
+    found = known.get(id(learner))
     if found is None:
-        found = known[learner] = learner.plan(source)
-    return found
+        found = known[id(learner)] = learner, learner.plan(source)
+    return found[1]
 
 
 def to_row(state: Any) -> FloatArray:
