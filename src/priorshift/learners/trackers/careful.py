@@ -248,21 +248,22 @@ class Careful(Learner):
 
     def adapt(self, source: Source, state: CarefulState, batch: Batch) -> CarefulState:
         """Let the learner inside learn, and weigh both hypotheses by the batch."""
-        return self._followed(self.held(source), state, batch, predict=False)[0]
+        return self.observed(source, state, batch, predict=False)[0]
 
     def adapt_predict(
         self, source: Source, state: CarefulState, batch: Batch
     ) -> tuple[CarefulState, FloatArray]:
         """Learn from a batch and predict its rows, each left out of its own class prior."""
-        held = self.held(source)
-        state, seen = self._followed(held, state, batch, predict=True)
+        state, seen = self.observed(source, state, batch)
         assert seen.proba is not None
-        still = still_proba(held, seen.read, batch.f0_proba)
+        still = still_proba(self.held(source), seen.read, batch.f0_proba)
         return state, mixed(state.unchanged.belief, still, seen.proba)
 
-    def _followed(
-        self, held: Held, state: CarefulState, batch: Batch, predict: bool
+    def observed(
+        self, source: Source, state: CarefulState, batch: Batch, predict: bool = True
     ) -> tuple[CarefulState, Judged]:
+        """The state after a batch, and what the learner inside made of it."""
+        held = self.held(source)
         seen = self.learner.judged(held.source, state.inner, batch, predict)
         called = calls_of(batch.f0_proba, batch.known)
         unchanged = self._weighed(held, state.unchanged, seen.evidence, called, seen.nats)
