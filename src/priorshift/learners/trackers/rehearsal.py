@@ -25,8 +25,8 @@ from priorshift.learners.trackers.tracker import Tracker
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray, IntArray
 
-# Tried in turn, until streams without a shift come to no harm.
-CAUTIONS = (1.0, 4.0, 16.0, math.inf)
+# Cautions, and whether calls are asked: tried in turn, until streams come to no harm.
+CAUTIONS = ((1.0, False), (1.0, True), (4.0, True), (16.0, True), (math.inf, True))
 # Points of error, and nats of log-loss, that adapting may cost a stream without a shift.
 _POINTS, _NATS = 0.1, 0.01
 # Rows a batch, and rounds: fewer where a held-out row would come more often than so many times.
@@ -142,14 +142,14 @@ def rehearse(source: Source, learner: Any, seed: int = 0) -> tuple[Careful, Rehe
         calibration=None,
         row_weights=None if source.row_weights is None else source.row_weights[rows],
     )
-    for caution in CAUTIONS:
-        found = list(_played(played, caution, "none", seed))
+    for how in CAUTIONS:
+        found = list(_played(played, how, "none", seed))
         if all(row.harmless for row in found):
-            shifted = [row for s in _SHIFTED for row in _played(played, caution, s, seed)]
+            shifted = [row for s in _SHIFTED for row in _played(played, how, s, seed)]
             found += shifted
             if _harmless(shifted):
                 break
-    return Careful(learner, caution), Rehearsal(caution, tuple(found))
+    return Careful(learner, *how), Rehearsal(how[0], tuple(found))
 
 
 def _harmless(rows: list[Rehearsed]) -> bool:
@@ -159,14 +159,14 @@ def _harmless(rows: list[Rehearsed]) -> bool:
     return bool(nats - 2 * noise <= _NATS)
 
 
-def _played(source: Source, caution: float, shift: str, seed: int) -> Iterator[Rehearsed]:
+def _played(source: Source, how: tuple[float, bool], shift: str, seed: int) -> Iterator[Rehearsed]:
     """Play streams of one kind, for each size of batches."""
     for batch_size, most in _PLAYS:
         # Rows that are drawn again and again tell nothing new.
         rounds = min(most, max(_FEWEST_ROUNDS, _TIMES * len(source.labels) // batch_size))
         kept = np.array(
             [
-                _one(source, caution, _SHIFTS[shift], batch_size, rounds, (seed, number))
+                _one(source, how, _SHIFTS[shift], batch_size, rounds, (seed, number))
                 for number in range(_REPEATS)
             ]
         )
@@ -181,7 +181,7 @@ def _played(source: Source, caution: float, shift: str, seed: int) -> Iterator[R
 
 def _one(
     source: Source,
-    caution: float,
+    how: tuple[float, bool],
     share: float,
     batch_size: int,
     rounds: int,
@@ -194,8 +194,9 @@ def _one(
     drawn = _drawn(source, np.flatnonzero(fold == 1), share, batch_size, rounds, rng)
     every = drawn.ravel()
     labels, raw, read = source.labels[every], source.f0_proba[every], source.proba[every]
-    still = still_proba(Careful(_TRACKER).held(held), read, raw)
-    adapted = still if math.isinf(caution) else _adapted(held, caution, rounds, read, raw, still)
+    learner = Careful(_TRACKER, *how)
+    still = still_proba(learner.held(held), read, raw)
+    adapted = still if math.isinf(how[0]) else _adapted(learner, held, rounds, read, raw, still)
     errors = [100.0 * float((p.argmax(axis=1) != labels).mean()) for p in (raw, adapted, still)]
     losses = [float(row_losses(p, labels).mean()) for p in (raw, adapted, still)]
     changed = int((still.argmax(axis=1) != adapted.argmax(axis=1)).sum())
@@ -203,10 +204,15 @@ def _one(
 
 
 def _adapted(
-    held: Source, caution: float, rounds: int, read: FloatArray, raw: FloatArray, still: FloatArray
+    learner: Careful,
+    held: Source,
+    rounds: int,
+    read: FloatArray,
+    raw: FloatArray,
+    still: FloatArray,
 ) -> FloatArray:
     """What ``Careful.adapt_predict`` says of the rows of a stream, mixed once for all rounds."""
-    learner, size = Careful(_TRACKER, caution), len(raw) // rounds
+    size = len(raw) // rounds
     state, none = learner.start(held), np.empty((size, 0))
     beliefs, answers = np.empty(rounds), np.empty_like(still)
     for t in range(rounds):
