@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
+from calibration_worlds import make_world
 from priorshift.calibration import (
     BiasTemperature,
     IsotonicScaling,
@@ -17,7 +18,7 @@ from priorshift.calibration import (
     VectorScaling,
 )
 from priorshift.calibration.base import Rows, row_losses
-from priorshift.calibration.matrix import MatrixObjective
+from priorshift.calibration.matrix import MatrixObjective, Whitened
 from priorshift.calibration.scaling import ScaledObjective, minimise
 
 MIX = np.array([0.5, 0.3, 0.2])
@@ -103,6 +104,29 @@ def test_a_penalised_matrix_against_a_generic_minimiser(skewed):
     best = search(objective, np.r_[np.eye(3).ravel(), np.zeros(3)])
     found = objective(np.r_[fitted.weights.ravel(), fitted.bias])
     assert found == pytest.approx(best, abs=1e-5)
+
+
+@pytest.mark.parametrize("shrink", [0.0, 5.0])
+def test_many_classes_are_fitted_in_whitened_unknowns(shrink):
+    K = 23  # more unknowns than Newton takes
+    rng = np.random.default_rng(0)
+    shares = 1.0 / np.arange(1, K + 1)
+    rare = np.log(shares / shares.sum())
+    world = make_world(800, K, lambda logits: 0.5 * logits + rare, spread=2.0)
+    rows = Rows(world.proba, world.labels)
+    objective = MatrixObjective(rows, 0.01, shrink)
+    fitted = MatrixScaling(0.01, shrink=shrink).fit_rows(rows)
+    found = objective.pack(fitted.weights, fitted.bias)
+    value, gradient = objective.value_and_gradient(found)
+    assert np.abs(gradient).max() < 1e-6
+    start = objective.pack(np.eye(K), np.zeros(K))
+    plain = minimise(objective, start, tolerance=1e-6)
+    assert value <= objective.value_and_gradient(plain)[0] + 1e-9
+    whitened = Whitened(objective, start)
+    step = 1e-4 * rng.normal(size=start.size)
+    ends = [whitened.value_and_gradient(whitened.start + s)[0] for s in (step, -step)]
+    slope = 2 * step @ whitened.value_and_gradient(whitened.start)[1]
+    assert ends[0] - ends[1] == pytest.approx(slope, rel=1e-4)
 
 
 def test_a_strong_penalty_leaves_a_temperature_and_a_bias(skewed):

@@ -28,7 +28,7 @@ RIDGE_ROWS = 0.01
 # A scale of 0 or less would turn f0's order around.
 LEAST_SCALE = 1e-3
 # With more unknowns than this the Hessian costs more than the steps that it saves.
-_NEWTON_UNKNOWNS = 500
+NEWTON_UNKNOWNS = 500
 _NEWTON_STEPS = 60
 _LBFGS_STEPS = 2000
 _TOLERANCE = 1e-8
@@ -384,7 +384,7 @@ def minimise(
     >>> minimise(Bowl(), np.zeros(1), np.array([4.0])).tolist()
     [4.0]
     """
-    if len(start) <= _NEWTON_UNKNOWNS:
+    if len(start) <= NEWTON_UNKNOWNS:
         found = _newton(objective, start, tolerance)
         if found is not None and (lower is None or (found >= lower).all()):
             return found

@@ -32,7 +32,7 @@ pass a learner with the same settings
             # The user's own learner, which fit has made careful.
             fields = encoded["fields"]
             _check_learner(fields["learner"], parts, given)
-            return Careful(given, parts.decode(fields["caution"], ()))
+            return Careful(given, *(parts.decode(fields[f], ()) for f in ("caution", "calls")))
         _check_learner(encoded, parts, given)
         return given  # type: ignore[no-any-return]
     missing = _first_reference(encoded)

@@ -119,6 +119,21 @@ def test_classes_that_change_places_change_nothing_else():
     assert found[0][1] == pytest.approx(found[1][1], abs=1e-9)
 
 
+def test_where_calls_are_asked_both_witnesses_have_to_agree():
+    source = source_of(300, 6)
+    alone, both = Careful(Tracker()), Careful(Tracker(), calls=True)
+    states = [learner.start(source) for learner in (alone, both)]
+    assert [len(state.unchanged.calls.counts) for state in states] == [0, 6]
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        batch = source.read(scores(rng.choice(6, 4, p=[0.5, 0.1, 0.1, 0.1, 0.1, 0.1]), 6, rng))
+        states = [x.adapt(source, s, batch) for x, s in zip((alone, both), states, strict=True)]
+        one, two = (state.unchanged for state in states)
+        assert one.belief == one.by_evidence == two.by_evidence
+        assert two.belief == max(two.by_evidence, two.calls.belief) >= one.belief
+    assert two.belief > one.belief + 1e-6
+
+
 def test_only_learners_that_weigh_batches_can_be_careful():
     with pytest.raises(InputTypeError, match="weighs every batch"):
         Careful(FTH())

@@ -81,16 +81,17 @@ def test_numpy_gives_the_same(learner, classes, most):
 @pytest.fixture(scope="module")
 def held_out():
     rng = np.random.default_rng(0)
-    y = rng.integers(0, 4, 300)
-    P = rng.dirichlet(np.full(4, 0.5), 300) + np.eye(4)[y]
-    return build_source(ProbabilityModel(classes=range(4)), P / 2, y, calibration="auto")
+    y = rng.integers(0, 6, 300)
+    P = rng.dirichlet(np.full(6, 0.5), 300) + np.eye(6)[y]
+    return build_source(ProbabilityModel(classes=range(6)), P / 2, y, calibration="auto")
 
 
 @pytest.mark.parametrize("caution", [1.0, 16.0, np.inf])
-def test_careful_in_numpy_gives_the_same(held_out, caution):
-    learner = Careful(Tracker(), caution)
+@pytest.mark.parametrize("calls", [False, True])
+def test_careful_in_numpy_gives_the_same(held_out, caution, calls):
+    learner = Careful(Tracker(), caution, calls)
     one = two = learner.start(held_out)
-    for batch in batches(4, 60, 5):
+    for batch in batches(6, 60, 5):
         one, fast = learner.adapt_predict(held_out, one, batch)
         two, slow = in_numpy(learner.adapt_predict, held_out, two, batch)
         np.testing.assert_allclose(fast, slow, atol=1e-9)

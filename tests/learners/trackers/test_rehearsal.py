@@ -34,16 +34,26 @@ def test_the_same_source_gives_the_same_rehearsal():
 def test_harm_asks_for_more_caution(monkeypatch, harmed):
     tried = []
 
-    def always_harmful(source, caution, shift, seed):
+    def always_harmful(source, how, shift, seed):
         if shift == "none":
-            tried.append(caution)
-        loss = 0.9 if shift == harmed and math.isfinite(caution) else 0.5
+            tried.append(how)
+        loss = 0.9 if shift == harmed and math.isfinite(how[0]) else 0.5
         yield module.Rehearsed(shift, 0.0, 1, 5.0, 5.0, 0.5, loss, 5.0, 0.5, 0, 0)
 
     monkeypatch.setattr(module, "_played", always_harmful)
     careful, _ = rehearse(source_of(60, 3), Tracker())
     assert careful.caution == math.inf
     assert tried == list(module.CAUTIONS)
+
+
+def test_calls_are_asked_where_evidence_alone_does_harm(monkeypatch):
+    def harmful_without(source, how, shift, seed):
+        yield module.Rehearsed(shift, 0, 1, 5.0, 5.0, 0.5, 0.5 if how[1] else 0.9, 5.0, 0.5, 0, 0)
+
+    assert not rehearse(source_of(600, 6, calibration="auto"), Tracker())[0].calls
+    monkeypatch.setattr(module, "_played", harmful_without)
+    careful, _ = rehearse(source_of(60, 6), Tracker())
+    assert (careful.caution, careful.calls) == (1.0, True)
 
 
 def test_a_class_with_one_row_can_be_rehearsed():

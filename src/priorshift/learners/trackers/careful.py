@@ -101,7 +101,7 @@ class Held(NamedTuple):
     weights are 1. ``prior`` (K,) is that prior, ``rows`` (K,) the squares of the held-out set.
     ``corrected`` is how far the probabilities that the learner reads are to be preferred to f0's
     own where nothing has changed, ``decides`` whether they may name another class there than f0
-    does, ``calls`` how many rows f0 calls each class.
+    does, ``calls`` how many rows f0 calls each class; (0,) where calls are not asked.
     """
 
     source: Source
@@ -126,6 +126,9 @@ class Careful(Learner):
     caution : float
         Divides the held-out rows: with 4, what a held-out set of a quarter of the rows would show
         by chance is no evidence yet. Infinite: nothing is adapted, whatever happens.
+    calls : bool
+        Whether what f0 calls the rows has to say so, too, before anything has changed (see
+        ``calls.py``; from five classes on). ``fit`` asks for it where evidence alone does harm.
 
     Examples
     --------
@@ -137,6 +140,7 @@ class Careful(Learner):
 
     learner: Any
     caution: float = 1.0
+    calls: bool = False
 
     def __post_init__(self) -> None:
         if self.caution != math.inf:
@@ -195,10 +199,10 @@ class Careful(Learner):
 
     def held(self, source: Source) -> Held:
         """What the learner inside reads of the held-out set, found once for a source."""
-        known = _all_held(source)
-        if self.learner not in known:
-            known[self.learner] = _held(self.learner, source)
-        return known[self.learner]
+        known, key = _all_held(source), (self.learner, self.calls)
+        if key not in known:
+            known[key] = _held(self.learner, source, self.calls)
+        return known[key]
 
     def check(self, source: Source) -> None:
         """Refuse a source that the learner inside cannot work with."""
@@ -248,21 +252,22 @@ class Careful(Learner):
 
     def adapt(self, source: Source, state: CarefulState, batch: Batch) -> CarefulState:
         """Let the learner inside learn, and weigh both hypotheses by the batch."""
-        return self._followed(self.held(source), state, batch, predict=False)[0]
+        return self.observed(source, state, batch, predict=False)[0]
 
     def adapt_predict(
         self, source: Source, state: CarefulState, batch: Batch
     ) -> tuple[CarefulState, FloatArray]:
         """Learn from a batch and predict its rows, each left out of its own class prior."""
-        held = self.held(source)
-        state, seen = self._followed(held, state, batch, predict=True)
+        state, seen = self.observed(source, state, batch)
         assert seen.proba is not None
-        still = still_proba(held, seen.read, batch.f0_proba)
+        still = still_proba(self.held(source), seen.read, batch.f0_proba)
         return state, mixed(state.unchanged.belief, still, seen.proba)
 
-    def _followed(
-        self, held: Held, state: CarefulState, batch: Batch, predict: bool
+    def observed(
+        self, source: Source, state: CarefulState, batch: Batch, predict: bool = True
     ) -> tuple[CarefulState, Judged]:
+        """The state after a batch, and what the learner inside made of it."""
+        held = self.held(source)
         seen = self.learner.judged(held.source, state.inner, batch, predict)
         called = calls_of(batch.f0_proba, batch.known)
         unchanged = self._weighed(held, state.unchanged, seen.evidence, called, seen.nats)
@@ -472,7 +477,7 @@ def _all_held(source: Source) -> dict[Any, Held]:
     return {}
 
 
-def _held(learner: Any, source: Source) -> Held:
+def _held(learner: Any, source: Source, calls: bool) -> Held:
     proba, rows = learner.held_out(source)
     weights = source_weights(source, rows)
     counts = np.bincount(source.labels[rows], minlength=source.n_classes)
@@ -491,7 +496,7 @@ def _held(learner: Any, source: Source) -> Held:
         squares,
         _certainty(gains, weights),
         gained > 2.0 * noise,
-        held_out_calls(f0, weights),
+        held_out_calls(f0, weights) if calls else np.empty(0),
     )
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,13 +20,13 @@ import numpy as np
 from priorshift._numerics import stratified_folds
 from priorshift.calibration.base import row_losses
 from priorshift.errors import InputError
-from priorshift.learners.trackers.careful import Careful, source_weights, still_proba
+from priorshift.learners.trackers.careful import Careful, mixed, source_weights, still_proba
 from priorshift.learners.trackers.tracker import Tracker
 from priorshift.source import Batch, Source
-from priorshift.typing import IntArray
+from priorshift.typing import FloatArray, IntArray
 
-# Tried in turn, until streams without a shift come to no harm.
-CAUTIONS = (1.0, 4.0, 16.0, math.inf)
+# Cautions, and whether calls are asked: tried in turn, until streams come to no harm.
+CAUTIONS = ((1.0, False), (1.0, True), (4.0, True), (16.0, True), (math.inf, True))
 # Points of error, and nats of log-loss, that adapting may cost a stream without a shift.
 _POINTS, _NATS = 0.1, 0.01
 # Rows a batch, and rounds: fewer where a held-out row would come more often than so many times.
@@ -36,6 +35,7 @@ _REPEATS = 3
 _SHIFTS = {"none": 0.0, "half": 0.5, "nearly all": 0.9}
 # Rows of a class that may become common: half of them are held out.
 _LEAST_ROWS = 4
+_SHIFTED = tuple(_SHIFTS)[1:]
 _TRACKER = Tracker()
 
 
@@ -142,12 +142,14 @@ def rehearse(source: Source, learner: Any, seed: int = 0) -> tuple[Careful, Rehe
         calibration=None,
         row_weights=None if source.row_weights is None else source.row_weights[rows],
     )
-    for caution in CAUTIONS:
-        still, *shifts = [list(_played(played, caution, shift, seed)) for shift in _SHIFTS]
-        shifted = list(chain.from_iterable(shifts))
-        if all(row.harmless for row in still) and _harmless(shifted):
-            break
-    return Careful(learner, caution), Rehearsal(caution, (*still, *shifted))
+    for how in CAUTIONS:
+        found = list(_played(played, how, "none", seed))
+        if all(row.harmless for row in found):
+            shifted = [row for s in _SHIFTED for row in _played(played, how, s, seed)]
+            found += shifted
+            if _harmless(shifted):
+                break
+    return Careful(learner, *how), Rehearsal(how[0], tuple(found))
 
 
 def _harmless(rows: list[Rehearsed]) -> bool:
@@ -157,14 +159,14 @@ def _harmless(rows: list[Rehearsed]) -> bool:
     return bool(nats - 2 * noise <= _NATS)
 
 
-def _played(source: Source, caution: float, shift: str, seed: int) -> Iterator[Rehearsed]:
+def _played(source: Source, how: tuple[float, bool], shift: str, seed: int) -> Iterator[Rehearsed]:
     """Play streams of one kind, for each size of batches."""
     for batch_size, most in _PLAYS:
         # Rows that are drawn again and again tell nothing new.
         rounds = min(most, max(_FEWEST_ROUNDS, _TIMES * len(source.labels) // batch_size))
         kept = np.array(
             [
-                _one(source, caution, _SHIFTS[shift], batch_size, rounds, (seed, number))
+                _one(source, how, _SHIFTS[shift], batch_size, rounds, (seed, number))
                 for number in range(_REPEATS)
             ]
         )
@@ -179,7 +181,7 @@ def _played(source: Source, caution: float, shift: str, seed: int) -> Iterator[R
 
 def _one(
     source: Source,
-    caution: float,
+    how: tuple[float, bool],
     share: float,
     batch_size: int,
     rounds: int,
@@ -190,19 +192,34 @@ def _one(
     fold = stratified_folds(source.labels, 2, seed=sum(seed))
     held = _rows_of(source, np.flatnonzero(fold == 0))
     drawn = _drawn(source, np.flatnonzero(fold == 1), share, batch_size, rounds, rng)
-    learner = Careful(_TRACKER, caution)
-    state, answers = learner.start(held), []
-    for rows in drawn:
-        batch = Batch(source.proba[rows], np.empty((len(rows), 0)), source.f0_proba[rows])
-        state, proba = learner.adapt_predict(held, state, batch)
-        answers.append(proba)
     every = drawn.ravel()
-    labels, raw, adapted = source.labels[every], source.f0_proba[every], np.concatenate(answers)
-    still = still_proba(learner.held(held), source.proba[every], raw)
+    labels, raw, read = source.labels[every], source.f0_proba[every], source.proba[every]
+    learner = Careful(_TRACKER, *how)
+    still = still_proba(learner.held(held), read, raw)
+    adapted = still if math.isinf(how[0]) else _adapted(learner, held, rounds, read, raw, still)
     errors = [100.0 * float((p.argmax(axis=1) != labels).mean()) for p in (raw, adapted, still)]
     losses = [float(row_losses(p, labels).mean()) for p in (raw, adapted, still)]
     changed = int((still.argmax(axis=1) != adapted.argmax(axis=1)).sum())
     return (*errors[:2], *losses[:2], errors[2], losses[2], changed)
+
+
+def _adapted(
+    learner: Careful,
+    held: Source,
+    rounds: int,
+    read: FloatArray,
+    raw: FloatArray,
+    still: FloatArray,
+) -> FloatArray:
+    """What ``Careful.adapt_predict`` says of the rows of a stream, mixed once for all rounds."""
+    size = len(raw) // rounds
+    state, none = learner.start(held), np.empty((size, 0))
+    beliefs, answers = np.empty(rounds), np.empty_like(still)
+    for t in range(rounds):
+        rows = slice(t * size, (t + 1) * size)
+        state, seen = learner.observed(held, state, Batch(read[rows], none, raw[rows]))
+        beliefs[t], answers[rows] = state.unchanged.belief, seen.proba
+    return mixed(np.repeat(beliefs, size)[:, None], still, answers)
 
 
 def _rows_of(source: Source, rows: IntArray) -> Source:
