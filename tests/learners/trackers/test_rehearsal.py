@@ -63,6 +63,13 @@ def test_a_class_with_one_row_can_be_rehearsed():
     assert np.isfinite([row.error for row in rehearse(source, Tracker())[1].rows]).all()
 
 
+def test_with_fewer_than_two_rows_a_class_nothing_is_adapted():
+    careful, found = rehearse(source_of(23, 12), Tracker())
+    assert careful.caution == found.caution == math.inf
+    assert all(row.error == row.still_error for row in found.rows)
+    assert math.isfinite(rehearse(source_of(240, 12, calibration="auto"), Tracker())[0].caution)
+
+
 def test_the_classifier_keeps_it_and_says_where_there_is_none(tmp_path):
     rng = np.random.default_rng(0)
     labels = np.arange(90) % 3

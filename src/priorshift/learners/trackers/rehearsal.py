@@ -5,7 +5,9 @@ halves: one stands for the held-out set, the other is what streams are drawn fro
 without a shift differ from it as far as a held-out set differs from new rows by chance. A learner
 has to be so careful that streams without a shift come to no harm; nor may streams with shifts have
 a larger log-loss in their mean (their error hangs on few rows that are drawn again and again): what
-cannot be adapted to with so few rows, or by such a model, is better left alone.
+cannot be adapted to with so few rows, or by such a model, is better left alone. So is a stream of
+more classes than the held-out set can show, with fewer than two rows a class: that harm is done by
+classes that no rehearsal has.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ _REPEATS = 3
 _SHIFTS = {"none": 0.0, "half": 0.5, "nearly all": 0.9}
 # Rows of a class that may become common: half of them are held out.
 _LEAST_ROWS = 4
+# Held-out rows a class, in the mean, below which streams of them say nothing of other streams.
+_ROWS_A_CLASS = 2
 _SHIFTED = tuple(_SHIFTS)[1:]
 _TRACKER = Tracker()
 
@@ -142,7 +146,8 @@ def rehearse(source: Source, learner: Any, seed: int = 0) -> tuple[Careful, Rehe
         calibration=None,
         row_weights=None if source.row_weights is None else source.row_weights[rows],
     )
-    for how in CAUTIONS:
+    few = len(played.labels) < _ROWS_A_CLASS * source.n_classes
+    for how in CAUTIONS[-1:] if few else CAUTIONS:
         found = list(_played(played, how, "none", seed))
         if all(row.harmless for row in found):
             shifted = [row for s in _SHIFTED for row in _played(played, how, s, seed)]
