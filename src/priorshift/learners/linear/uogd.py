@@ -59,7 +59,7 @@ class UOGD(LinearSettings):
         without a horizon, round t has t in the place of T. In the practice preset 1.5 over the
         largest curvature of a class's risk at the head, 2 being the edge of stability: as fast as
         can be, for as long as the stream lasts, whatever the scale of the features (for the hinge
-        loss, which has no curvature, :math:`\Gamma / (G \sqrt t)`).
+        loss, which has no curvature, and where G is given, :math:`\Gamma / (G \sqrt t)`).
 
     Examples
     --------
@@ -75,6 +75,11 @@ class UOGD(LinearSettings):
         super().__post_init__()
         check_positive("step", self.step)
 
+    @property
+    def grows(self) -> bool:
+        """One model stays one model, with a horizon or without."""
+        return False
+
     def start(self, source: Source) -> UogdState:
         """Begin at the source's head."""
         return UogdState(0, source.head[None], source.prior, self.step_size(source))
@@ -83,7 +88,7 @@ class UOGD(LinearSettings):
         """The step size that this source and these settings give, in round t without a horizon."""
         if self.step is not None:
             return self.step
-        if self.practical and source.head_curvature:
+        if self.practical and self.gradient_bound is None and source.head_curvature:
             return _STABLE / source.head_curvature
         steep = self.steepness(source)
         rounds = self.rounds_at(t)
