@@ -72,10 +72,9 @@ class FLHFTL(Moments):
     lives for :math:`4 \cdot 2^k + 1` rounds, so that O(log t) are alive and every stretch of rounds
     has one that began in its first half.
 
-    An expert grows older, and what it has shown as a short memory says little of it as a long one:
-    after a jump, each new expert has to win the weight that its elders have. So by default weights
-    belong to the *lengths* 1, 2, 4, ... of windows, as in ``WindowHedge``, with the rate from
-    above: a length that did well after the last jump has its weight at the next one.
+    By default weights belong to the *lengths* 1, 2, 4, ... of windows, as in ``WindowHedge``, with
+    the rate from above. Measured, most of what that gains is the set of windows itself: see
+    docs/learners/flh-ftl.md.
 
     Parameters
     ----------
