@@ -328,9 +328,7 @@ def test_text_columns_say_what_to_do(model: Any) -> None:
 
 
 def test_clones_keep_a_frozen_model(model: Any) -> None:
-    clf = clone(
-        LabelShiftClassifier(FrozenEstimator(model), learner="fth", calibration="none")
-    )
+    clf = clone(LabelShiftClassifier(FrozenEstimator(model), learner="fth", calibration="none"))
     X, y = draw(UNIFORM, 300, 2)
     got = clf.fit(X, y).predict_proba(X)
     np.testing.assert_allclose(got, model.predict_proba(X), rtol=1e-12)

@@ -1,7 +1,7 @@
 """Print ours beside other libraries' on the same batches, and say where ours is behind.
 
-``python -m benchmarks.peers [--only shares,drift,intervals,accuracy] [--quick]``, or ``make peers``,
-which installs the libraries in an environment of its own.
+``python -m benchmarks.peers [--only shares,drift,intervals,accuracy] [--quick]``, or
+``make peers``, which installs the libraries in an environment of its own.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ os.environ.setdefault("NML_DISABLE_USAGE_LOGGING", "1")  # read at the import
 import nannyml
 import numpy as np
 import pandas as pd
+
 from benchmarks.peers.problems import names, problem
 from benchmarks.peers.tables import Column, show
-
 from priorshift import insight
 from priorshift.learners import Tracker
 from priorshift.simulation.shifts import shift_by_name

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict, deque
 
 import numpy as np
-from benchmarks.peers.problems import names, problem
-from benchmarks.peers.tables import Column, show
 from quapy.method.aggregative import EMQ
 
+from benchmarks.peers.problems import names, problem
+from benchmarks.peers.tables import Column, show
 from priorshift.learners import Tracker
 from priorshift.priors import ForeignEstimator
 from priorshift.simulation.protocols import absolute_error

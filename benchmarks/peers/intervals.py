@@ -6,11 +6,11 @@ import time
 from collections import defaultdict
 
 import numpy as np
-from benchmarks.peers.problems import names, problem
-from benchmarks.peers.tables import Column, show
 from quapy.method.aggregative import EMQ
 from quapy.method.confidence import AggregativeBootstrap
 
+from benchmarks.peers.problems import names, problem
+from benchmarks.peers.tables import Column, show
 from priorshift import batch_prior_interval
 from priorshift.simulation.protocols import upp
 from priorshift.source import Source

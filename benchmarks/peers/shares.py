@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 from abstention.calibration import TempScaling
 from abstention.label_shift import EMImbalanceAdapter
-from benchmarks.peers.problems import names, problem
-from benchmarks.peers.tables import Column, show
 from quapy.method.aggregative import EMQ, KDEyML
 
+from benchmarks.peers.problems import names, problem
+from benchmarks.peers.tables import Column, show
 from priorshift.learners import Tracker
 from priorshift.priors import MLLS, ForeignEstimator
 from priorshift.simulation.protocols import absolute_error, relative_absolute_error, upp
@@ -91,12 +91,16 @@ def _abstention(source: Source) -> Estimate:
     """EM with abstention's own calibration; it reads the logarithms of f0 as it is."""
     hot = np.eye(source.n_classes)[source.labels]
     logs = np.log(np.maximum(source.f0_proba, 1e-12))
-    calibrated = TempScaling(bias_positions="all", verbose=False)(logs, hot, posterior_supplied=False)
+    calibrated = TempScaling(bias_positions="all", verbose=False)(
+        logs, hot, posterior_supplied=False
+    )
 
     def estimate(batch: Batch) -> FloatArray:
         read = calibrated(np.log(np.maximum(batch.f0_proba, 1e-12)))
         adapt = EMImbalanceAdapter(verbose=False)(
-            valid_labels=hot, tofit_initial_posterior_probs=read, valid_posterior_probs=calibrated(logs)
+            valid_labels=hot,
+            tofit_initial_posterior_probs=read,
+            valid_posterior_probs=calibrated(logs),
         )
         shares = np.asarray(adapt.multipliers) * hot.mean(axis=0)
         return np.asarray(shares / shares.sum())

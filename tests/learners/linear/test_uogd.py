@@ -54,7 +54,9 @@ def test_it_starts_where_f0_is(source, batches):
 def test_step_sizes_by_hand(source, synthetic):
     T, D, sigma = 400, source.diameter, source.sigma_min
     G = np.sqrt(2) * np.linalg.norm(source.risk.XT, axis=0).max()
-    assert UOGD(preset="paper", horizon=T).step_size(source) == pytest.approx(D / (G * 20), rel=1e-5)
+    assert UOGD(preset="paper", horizon=T).step_size(source) == pytest.approx(
+        D / (G * 20), rel=1e-5
+    )
     theory = UOGD(horizon=T, preset="theory").step_size(source)
     assert theory == pytest.approx(D * sigma / (2 * G * np.sqrt(3 * T)), rel=1e-5)
     # Lemma 6's bound at P_T = 0 is smallest there, and then it is the bound of Lemma 3.

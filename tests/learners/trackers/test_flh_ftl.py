@@ -83,7 +83,9 @@ def test_lengths_against_the_definition(source, batches, rate):
     lengths = 2 ** np.arange(10)
     weights, state = np.full(10, 0.1), learner.start(source)
     for t, (batch, estimate) in enumerate(zip(batches, estimates, strict=True)):
-        before = [np.mean(estimates[max(t - n, 0) : t], axis=0) if t else source.prior for n in lengths]
+        before = [
+            np.mean(estimates[max(t - n, 0) : t], axis=0) if t else source.prior for n in lengths
+        ]
         lent = 0.999 * weights + 0.0001
         weights = lent * np.exp(-(rate or 1 / 3) * ((before - estimate) ** 2).sum(axis=1))
         weights /= weights.sum()

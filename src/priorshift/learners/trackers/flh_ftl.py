@@ -62,7 +62,8 @@ class FLHFTL(Moments):
     r"""Means of past estimates that go back differently far, weighed by how well they foretell.
 
     In the published form, ``experts="births"``, experts begin at different rounds, each the mean of
-    all estimates since. Expert j predicts :math:`x_j = \frac{1}{t - j} \sum_{i=j}^{t-1} s_i`. After round t
+    all estimates since. Expert j predicts :math:`x_j = \frac{1}{t - j} \sum_{i=j}^{t-1} s_i`. After
+    round t
 
     .. math:: v_j \leftarrow \frac{t}{t+1} \cdot
         \frac{v_j e^{-\alpha |x_j - s_t|^2}}{\sum_i v_i e^{-\alpha |x_i - s_t|^2}}, \qquad
@@ -124,7 +125,9 @@ class FLHFTL(Moments):
         ages = np.where(alive, t - state.born, 1)
         gaps = ((state.sums / ages[:, None] - estimate) ** 2).sum(axis=1)
         gaps -= gaps[alive].min() if alive.any() else 0.0
-        weights = np.where(alive, state.weights * np.exp(-self._rate(source) * np.maximum(gaps, 0.0)), 0.0)
+        weights = np.where(
+            alive, state.weights * np.exp(-self._rate(source) * np.maximum(gaps, 0.0)), 0.0
+        )
         stays = alive & (t - state.born < _LIVES)
         weights = np.where(stays, weights, 0.0)
         sums = np.where(stays[:, None], state.sums + estimate, 0.0)
