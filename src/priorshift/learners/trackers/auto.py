@@ -66,9 +66,8 @@ class Auto(Learner):
         + T \ln\frac{1}{1 - share},
 
     with :math:`w_1` 0.9 for the reweighted f and 0.1 for the linear model. With class probabilities
-    alone their logarithms are the features, where the held-out set shows that it pays. With a
-    sketch in the place of the held-out set, more than 50 classes, or fewer than 6 rows of some
-    class there is the tracker only.
+    alone, a sketch in the place of the held-out set, more than 50 classes, or fewer than 6 rows of
+    some class there is the tracker only.
 
     Parameters
     ----------

@@ -43,8 +43,6 @@ _FEWEST_OF_A_CLASS = 6
 _MOST_CLASSES = 50
 _FOLDS = 5
 _PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
-# Logarithms of f itself are few columns, and what a linear map can add to f is all in them.
-_FINER = (0.001, 3e-4, 1e-4, 3e-5)
 SMALLEST = 1e-9
 # The linear model that learns online: its gradient step and its penalty.
 _STEP = 0.3
@@ -185,9 +183,8 @@ def log_softmax(scores: FloatArray) -> FloatArray:
 def correction(source: Source) -> Correction | None:
     """Fit and measure the correction once for a source; None without features or enough rows.
 
-    With probabilities alone their logarithms are the features, and there is a correction only where
-    it pays: a calibration has used them already. A sketch in the place of the held-out set has lost
-    which features go with which probabilities.
+    Probabilities alone are no features: their calibration has used them already. A sketch in the
+    place of the held-out set has lost which features go with which probabilities.
     """
     if "correction" not in source.derived:
         source.derived["correction"] = _found(source)
@@ -199,9 +196,8 @@ def _found(source: Source) -> Correction | None:
     data = source.risk
     if data.shuffled or data.weights is not None or data.XT.shape[1] != len(source.labels):
         return None
-    if source.n_classes > _MOST_CLASSES:
+    if source.features.map is log_probabilities or source.n_classes > _MOST_CLASSES:
         return None
-    alone = source.features.map is log_probabilities
     if source.counts.min() < _FEWEST_OF_A_CLASS:
         return None
     with ONE_THREAD:  # the bits depend on the machine alone
@@ -210,10 +206,7 @@ def _found(source: Source) -> Correction | None:
         centre, directions = _basis(X, source.features.intercept)
         if directions.shape[1] == 0:
             return None
-        penalties = (*_PENALTIES, *_FINER) if alone else _PENALTIES
-        read, labels = source.proba[rows], source.labels[rows]
-        found = _measured(X, centre, directions, read, labels, penalties)
-    return None if alone and not found.used else found
+        return _measured(X, centre, directions, source.proba[rows], source.labels[rows])
 
 
 @per_source
@@ -251,12 +244,7 @@ def _basis(X: FloatArray, intercept: bool) -> tuple[FloatArray, FloatArray]:
 
 
 def _measured(
-    X: FloatArray,
-    centre: FloatArray,
-    directions: FloatArray,
-    proba: FloatArray,
-    labels: IntArray,
-    penalties: tuple[float, ...],
+    X: FloatArray, centre: FloatArray, directions: FloatArray, proba: FloatArray, labels: IntArray
 ) -> Correction:
     n, K = proba.shape
     F = np.column_stack([(X - centre) @ directions, np.ones(n)])
@@ -266,7 +254,7 @@ def _measured(
     before = -logs[own, labels]
     W = np.zeros((_FOLDS, K, F.shape[1]))
     best: tuple[float, FloatArray, float] | None = None
-    for penalty in penalties:
+    for penalty in _PENALTIES:
         found = np.empty_like(logs)
         for k in range(_FOLDS):
             train, test = fold != k, fold == k
