@@ -7,7 +7,7 @@ PIP := -m pip --quiet --quiet --disable-pip-version-check
 CHECK := -m pytest -q -n 2 --dist worksteal -m "not slow"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow deep lint oldest wheel bench table1 table2 beyond safety reproduce clean
+.PHONY: help demo test slow deep lint oldest wheel bench table1 table2 beyond peers safety reproduce clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,13 @@ $(STAMP): pyproject.toml
 	@$(PYTHON) -m venv --clear .venv-wheel
 	@.venv-wheel/bin/python $(PIP) install -e '.[test]'
 	@.venv-wheel/bin/python $(PIP) uninstall --yes priorshift
+	@touch $@
+
+# NannyML imports statsmodels, and does not say so.
+.venv-peers/.installed: pyproject.toml
+	@echo "building .venv-peers (a minute or two)" >&2
+	@$(PYTHON) -m venv --clear .venv-peers
+	@.venv-peers/bin/python $(PIP) install -e '.[fast,experiments,quapy,river]' abstention nannyml statsmodels
 	@touch $@
 
 demo: $(STAMP)  ## see a classifier follow a changing class mix; a minute
@@ -74,6 +81,9 @@ table2: $(STAMP)  ## the paper's Table 2: the hints of ATLAS-ADA, small and larg
 beyond: $(STAMP)  ## what goes beyond the paper, with verdicts; results are stored in beyond.db
 	$(BIN)/python -m benchmarks.beyond --store beyond.db
 
+peers: .venv-peers/.installed  ## ours beside QuaPy, NannyML and abstention on the same batches; losses are bold
+	.venv-peers/bin/python -m benchmarks.peers
+
 safety: $(STAMP)  ## whether adapting ever does harm, with verdicts; an hour and a half on 2 cores
 	$(BIN)/python -m benchmarks.safety --out safety.jsonl
 
@@ -81,5 +91,5 @@ reproduce: $(STAMP)  ## the paper's tables and figures in full, and a report; an
 	$(BIN)/priorshift reproduce all
 
 clean:  ## remove the environments and everything else that was built
-	rm -rf .venv .venv-oldest .venv-wheel build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
+	rm -rf .venv .venv-oldest .venv-wheel .venv-peers build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -350,3 +350,39 @@ def test_threads_that_step_together_leave_blas_as_it_was(source):
     for thread in threads:
         thread.join()
     assert limits() == before
+
+
+def test_batch_shares_count_the_rows_and_change_nothing(source):
+    """Of rows drawn by chance: nearer to what was drawn than what it was drawn with can be."""
+    deployment, stream = Deployment(source, Tracker()), None
+    realised, drawn_with = [], []
+    for seed in range(30):
+        stream = deployment.start()
+        before = state_bytes(stream.state)
+        prior = np.random.default_rng(seed).dirichlet(np.ones(3))
+        X, y = draw(30, 100 + seed, prior)
+        shares = deployment.batch_shares(stream, source.read(X))
+        assert state_bytes(stream.state) == before
+        assert shares.sum() == pytest.approx(1.0)
+        realised.append(np.abs(shares - np.bincount(y, minlength=3) / 30).mean())
+        after, _ = deployment.step(stream, source.read(X))
+        drawn_with.append(np.abs(deployment.prior(after) - prior).mean())
+    assert np.mean(realised) < 0.7 * np.mean(drawn_with)
+
+
+@pytest.mark.parametrize("learner", [Tracker(), FTH(), Auto(), ATLAS()], ids=lambda one: one.name)
+def test_batch_shares_are_the_mean_of_what_adapt_predict_says(source, learner):
+    deployment = Deployment(source, learner)
+    stream = lived(deployment)
+    batch = source.read(draw(20, 9, (0.7, 0.2, 0.1))[0])
+    _, outcome = deployment.step(stream, batch, predict=True)
+    found = deployment.batch_shares(stream, batch)
+    np.testing.assert_allclose(found, outcome.proba.mean(axis=0), atol=1e-12)
+
+
+def test_in_batch_shares_a_label_counts_as_what_it_is(source):
+    deployment = Deployment(source, Tracker())
+    X, y = draw(20, 10)
+    labelled = source.read(X)._replace(known=y)
+    found = deployment.batch_shares(deployment.start(), labelled)
+    np.testing.assert_allclose(found, np.bincount(y, minlength=3) / 20, atol=1e-12)

@@ -94,7 +94,7 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
     learner : str or Learner
         "auto", which chooses among trackers and a linear model by itself; "fix", "fth", "ftfwh",
         "rogd", "uogd", "atlas", "atlas-ada", "tracker", "em", "regimes", "flh-ftl",
-        "window-hedge", "wavelet"; or a learner object with its own settings.
+        "window-hedge", "wavelet", "online-fmapls"; or a learner object with its own settings.
     hint : str or Hint, optional
         For a learner by name that takes one: "fwd", "win", "peri", "okm" (the default) or "none".
     features : transformer, callable or str, optional
@@ -158,7 +158,8 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
     classes_ : (K,) array
         Class labels.
     prior_ : (K,) array
-        The class prior that the learner believes in now.
+        The class prior that the learner believes in now: what the rows of the last batch were drawn
+        with, not how many of them are of each class. For that, see ``batch_shares``.
     n_rounds_ : int
         Batches adapted to.
     rehearsal_ : Rehearsal
@@ -640,6 +641,31 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         batch = self._read(X)
         with interruptible():
             return self.deployment_.predict_proba(self.stream_, batch)
+
+    def batch_shares(self, X: Any, y: Any = None) -> FloatArray:
+        """The shares (K,) of the classes among these rows themselves; changes nothing.
+
+        ``prior_`` estimates what rows are drawn with; of the rows that were drawn, chance has taken
+        more of one class and fewer of another. Here the rows are counted: the mean of their class
+        probabilities, adapted as if they were the next batch, each row by the others and itself.
+        Where both are asked for, ask for this before ``adapt``.
+
+        Parameters
+        ----------
+        X : rows
+        y : array-like of shape (n,) or dict, optional
+            Labels, where there are some, as in ``adapt``: those rows count as what they are.
+
+        Examples
+        --------
+        >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.1, 0.9]] * 50, [0, 0, 1, 1] * 50
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, learner="em", safety="off")
+        >>> clf.batch_shares([[0.01, 0.99]] * 9 + [[0.99, 0.01]]).round(1).tolist(), clf.n_rounds_
+        ([0.1, 0.9], 0)
+        """
+        batch = self._read(X, y)
+        with interruptible():
+            return self.deployment_.batch_shares(self.stream_, batch)
 
     def predict(self, X: Any) -> AnyArray:
         """Most probable class of each row; changes nothing."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from priorshift._numerics import one_hot
 from priorshift._validation import check_choice, check_integer
 from priorshift.errors import InputError
 from priorshift.learners.base import Learner
@@ -203,6 +204,22 @@ class Deployment:
             return batch.f0_proba
         adapted = self.learner.predict_proba(self.source, stream.state, batch)
         return self._mixed(stream, batch.f0_proba, adapted)
+
+    def batch_shares(self, stream: Stream, batch: Batch) -> FloatArray:
+        """The shares (K,) of the classes among the rows of a batch themselves; changes nothing.
+
+        The mean of the probabilities that the rows would have if the batch were the stream's next:
+        the prior is learned from the batch as well, and each row counts once. A row whose label is
+        known (``batch.known``) counts as that.
+        """
+        state, learner = stream.state, self.learner
+        with learner.threads(self.source, state):
+            _, proba = learner.adapt_predict(self.source, state, batch)
+        proba = self._mixed(stream, batch.f0_proba, proba)
+        if batch.known is not None:
+            known = batch.known >= 0
+            proba = np.where(known[:, None], one_hot(batch.known, proba.shape[1]), proba)
+        return np.asarray(proba.mean(axis=0))
 
     def predict_held_out(self, stream: Stream) -> FloatArray:
         """Class probabilities (n, K) of the held-out set, as new rows of its classes have them now.

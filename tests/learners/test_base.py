@@ -15,7 +15,7 @@ from priorshift.learners import ATLAS, FIX, FTFWH, FTH, LEARNERS, ROGD, UOGD, At
 from priorshift.learners.linear.ensemble import hedge_weights, linear_proba
 from priorshift.learners.linear.hints import Window
 from priorshift.learners.settings import LinearSettings, PriorSettings, StepSettings
-from priorshift.priors import BBSE, RLLS, project_simplex
+from priorshift.priors import BBSE, MLLS, RLLS, project_simplex
 from priorshift.risk import Blocks, ImplicitSolver  # noqa: F401 (for eval)
 
 LOSSES = arrays(np.float64, (25, 4), elements=st.floats(-3, 3))
@@ -109,12 +109,26 @@ def test_linear_proba_is_the_softmax_of_the_scores():
 
 @pytest.mark.parametrize("form", ["raw", "clipped", "simplex"])
 def test_forms_of_the_estimate(source, batches, form):
-    learner = UOGD(prior_form=form)
+    learner = UOGD(preset="paper", prior_form=form)
     for batch in batches[:20]:
         shares = np.array([(batch.labels == k).mean() for k in range(3)])
         raw = np.linalg.solve(source.confusion, shares)
         expected = {"raw": raw, "clipped": np.maximum(raw, 0), "simplex": project_simplex(raw)}
         np.testing.assert_allclose(learner.batch_prior(source, batch), expected[form], atol=1e-9)
+
+
+def test_the_practice_preset_takes_what_the_held_out_set_shows():
+    """The paper's settings are one word away; what is given by hand stays in both."""
+    for kind in (UOGD, FTH, FTFWH):
+        assert kind().preset == "practice"
+        assert kind().estimator == BBSE(soft=None)
+        assert kind(preset="paper").estimator == BBSE()
+        assert kind(estimator="mlls").estimator == MLLS()
+    assert (FTH().calibration, FTH(preset="paper").calibration) == ("auto", "none")
+    assert UOGD().form == "simplex"
+    assert UOGD().anytime
+    assert not UOGD(preset="paper").anytime
+    assert ATLAS().preset == AtlasAda().preset == ROGD().preset == "paper"
 
 
 def test_which_form_is_used_where():
@@ -161,7 +175,6 @@ LINEAR = (UOGD, ATLAS, AtlasAda)
         (StepSettings, {"gradient_bound": INF}),
         # And these in an AttributeError at the first batch.
         (PriorSettings, {"estimator": 3}),
-        (PriorSettings, {"estimator": None}),
         (LinearSettings, {"sketch": 1000}),
         (LinearSettings, {"sketch": "blocks-1000"}),
     ],
@@ -177,11 +190,14 @@ def test_shared_settings_are_checked(sharing, setting):
 
 def test_settings_that_a_learner_does_not_use_are_refused():
     unused = [
-        *((kind, setting) for kind in (FTH, FTFWH) for setting in ("preset", "horizon", "sketch")),
+        *((kind, setting) for kind in (FTH, FTFWH) for setting in ("horizon", "sketch")),
         *((kind, "gradient_bound") for kind in (FTH, FTFWH)),
         (ROGD, "sketch"),
         *((FIX, setting) for setting in ("estimator", "preset", "horizon")),
     ]
+    for kind in (FTH, FTFWH):
+        with pytest.raises(InputError, match="preset is 'best'"):
+            kind(preset="best")
     for kind, setting in unused:
         with pytest.raises(TypeError, match=setting):
             kind(**{setting: None})
@@ -264,6 +280,7 @@ def test_learners_by_name():
         "flh-ftl",
         "window-hedge",
         "wavelet",
+        "online-fmapls",
     ]
     for name, kind in LEARNERS.items():
         assert as_learner(name) == kind()

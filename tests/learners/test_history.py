@@ -3,8 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from priorshift.learners import FIX, FTFWH, FTH
+from priorshift.learners import FIX, FTFWH
+from priorshift.learners import FTH as Followed
 from priorshift.source import Batch
+
+
+def FTH():
+    """As in the paper: hard estimates."""
+    return Followed(preset="paper")
 
 
 def estimates_of(source, batches):
@@ -43,7 +49,7 @@ def test_fth_is_the_mean_of_everything(source, batches):
 
 @pytest.mark.parametrize("window", [1, 4, 100])
 def test_ftfwh_is_the_mean_of_the_window(source, batches, window):
-    learner = FTFWH(window=window)
+    learner = FTFWH(window=window, preset="paper")
     raw, state = estimates_of(source, batches[:30]), learner.start(source)
     np.testing.assert_allclose(learner.prior(source, state), source.prior, atol=1e-12)
     for t in range(29):
@@ -57,7 +63,7 @@ def test_ftfwh_is_the_mean_of_the_window(source, batches, window):
 
 
 def test_a_window_as_long_as_the_stream_is_the_whole_history(source, batches):
-    everything, window = FTH(), FTFWH(window=60)
+    everything, window = FTH(), FTFWH(window=60, preset="paper")
     first, second = everything.start(source), window.start(source)
     for batch in batches:
         first = everything.adapt(source, first, batch)

@@ -11,7 +11,7 @@ from priorshift._numerics import reweight
 from priorshift._validation import check_choice, check_integer, check_positive
 from priorshift.learners.base import Learner
 from priorshift.learners.linear.ensemble import positive_sigma
-from priorshift.learners.settings import PriorSettings, StepSettings
+from priorshift.learners.settings import PRACTICE, PRESETS, PriorSettings, StepSettings
 from priorshift.learners.trackers.late import Late, estimate_change
 from priorshift.priors import project_simplex
 from priorshift.source import Batch, Source
@@ -61,7 +61,40 @@ class HistoryState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FTH(PriorSettings):
+class HistorySettings(PriorSettings):
+    """What FTH and FTFWH estimate with, and whether they calibrate f0.
+
+    Parameters
+    ----------
+    preset : {"practice", "paper"}
+        "practice": BBSE with f0's labels or probabilities, whichever is less noisy on the held-out
+        set, and f0 calibrated there, "auto"; "paper": labels, and f0 as it is. (Presets that the
+        linear learners have besides are taken for the paper's.)
+
+    Examples
+    --------
+    >>> FTH().estimator.name, FTH(preset="paper").estimator.name
+    ('bbse-auto', 'bbse')
+    >>> FTH().calibration, FTH(preset="paper").calibration
+    ('auto', 'none')
+    """
+
+    preset: str = PRACTICE
+    uses_late_labels: ClassVar[bool] = True
+    reweights: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("preset", self.preset, PRESETS)
+
+    @property
+    def calibration(self) -> str:  # type: ignore[override]
+        """What f0 is calibrated with, where the user names nothing."""
+        return "auto" if self.practical else "none"
+
+
+@dataclass(frozen=True)
+class FTH(HistorySettings):
     """Follow the history: the class prior of a round is the mean of all estimates before it.
 
     Examples
@@ -71,8 +104,6 @@ class FTH(PriorSettings):
     """
 
     name: ClassVar[str] = "fth"
-    uses_late_labels: ClassVar[bool] = True
-    reweights: ClassVar[bool] = True
 
     def start(self, source: Source) -> HistoryState:
         """Begin with the source's prior, which the first estimate replaces."""
@@ -105,7 +136,7 @@ class WindowState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FTFWH(PriorSettings):
+class FTFWH(HistorySettings):
     """Follow the fixed-window history: the mean of the last ``window`` estimates.
 
     Parameters
@@ -121,8 +152,6 @@ class FTFWH(PriorSettings):
 
     window: int = 1000
     name: ClassVar[str] = "ftfwh"
-    uses_late_labels: ClassVar[bool] = True
-    reweights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

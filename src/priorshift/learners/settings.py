@@ -22,7 +22,8 @@ from priorshift.risk import RiskData, Sketch, as_sketch
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
 
-PRESETS = ("paper", "theory", "anytime")
+PRESETS = ("paper", "theory", "anytime", "practice")
+PRACTICE = "practice"
 ESTIMATE = "estimate"
 FORMS = ("raw", "clipped", "simplex")
 
@@ -36,7 +37,9 @@ class NamedSetting(Generic[T]):
     ----------
     resolve : callable
         Returns the object that a name stands for, and an object as it is.
-    default : str or object
+    default : str, object or None
+    otherwise : callable, optional
+        Given the dataclass, what None stands for; by default None itself.
 
     Examples
     --------
@@ -45,8 +48,14 @@ class NamedSetting(Generic[T]):
     BBSE(soft=True)
     """
 
-    def __init__(self, resolve: Callable[[Any], T], default: str | T) -> None:
+    def __init__(
+        self,
+        resolve: Callable[[Any], T],
+        default: str | T,
+        otherwise: Callable[[Any], T] | None = None,
+    ) -> None:
         self._resolve = resolve
+        self._otherwise = otherwise
         self._default = resolve(default)
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -56,7 +65,7 @@ class NamedSetting(Generic[T]):
         if learner is None:
             return self._default
         found: T = learner.__dict__[self._name]
-        return found
+        return self._otherwise(learner) if found is None and self._otherwise else found
 
     def __set__(self, learner: Any, given: str | T) -> None:
         learner.__dict__[self._name] = self._resolve(given)
@@ -94,18 +103,23 @@ def chosen_bound(
     return estimate() if isinstance(setting, str) else setting
 
 
+def _as_estimator_or_none(estimator: object) -> Any:
+    return None if estimator is None else as_estimator(estimator)
+
+
 @dataclass(frozen=True)
 class PriorSettings(Learner):
     """How a learner estimates the class prior of a batch.
 
     Parameters
     ----------
-    estimator : str, PriorEstimator or quantifier
+    estimator : str, PriorEstimator or quantifier, optional
         By name, by an object such as ``BBSE()``, or by a quantifier of another library, see
-        ``ForeignEstimator``.
+        ``ForeignEstimator``. By default "bbse-auto" in the practice preset, else "bbse".
     prior_form : {"raw", "clipped", "simplex"}, optional
         What is used of the estimate. By default raw, unbiased; in the paper preset of UOGD, ATLAS
-        and ATLAS-ADA negative entries are clipped to 0 without renormalising.
+        and ATLAS-ADA negative entries are clipped to 0 without renormalising, in the practice
+        preset it is the simplex.
 
     Examples
     --------
@@ -114,12 +128,21 @@ class PriorSettings(Learner):
     'raw'
     """
 
-    estimator: NamedSetting[PriorEstimator] = NamedSetting(as_estimator, "bbse")
+    estimator: NamedSetting[PriorEstimator] = NamedSetting(
+        _as_estimator_or_none,
+        None,
+        lambda learner: as_estimator("bbse-auto" if learner.practical else "bbse"),
+    )
     prior_form: str | None = None
 
     def __post_init__(self) -> None:
         if self.prior_form is not None:
             check_choice("prior_form", self.prior_form, FORMS)
+
+    @property
+    def practical(self) -> bool:
+        """Whether what is not set is what serves best, and not what the paper has."""
+        return bool(getattr(self, "preset", None) == PRACTICE)
 
     @property
     def form(self) -> str:
@@ -152,9 +175,11 @@ class StepSettings(PriorSettings):
 
     Parameters
     ----------
-    preset : {"paper", "theory", "anytime"}
-        The constants that reproduce the paper's tables; those of its theorems; or the paper's
-        without a horizon, whatever ``horizon`` says.
+    preset : {"paper", "theory", "anytime", "practice"}
+        The constants that reproduce the paper's tables; those of its theorems; the paper's
+        without a horizon, whatever ``horizon`` says; or, also without a horizon, what serves best
+        where nothing is tuned: G and B estimated, BBSE with the less noisy of labels and
+        probabilities, estimates on the simplex.
     horizon : int or None
         T, the number of rounds that step sizes and rates are tuned for. Longer streams are fine;
         the guarantee then speaks of the first T rounds only. None: there is no T, t takes its
@@ -189,7 +214,7 @@ class StepSettings(PriorSettings):
     @property
     def anytime(self) -> bool:
         """Whether there is no horizon."""
-        return self.horizon is None or self.preset == "anytime"
+        return self.horizon is None or self.preset in ("anytime", PRACTICE)
 
     @property
     def grows(self) -> bool:
@@ -198,7 +223,7 @@ class StepSettings(PriorSettings):
 
     def rounds_at(self, t: int) -> int:
         """T; without a horizon, t itself."""
-        return max(t, 1) if self.horizon is None or self.preset == "anytime" else self.horizon
+        return max(t, 1) if self.horizon is None or self.anytime else self.horizon
 
 
 def _as_sketch_or_none(sketch: str | Sketch | None) -> Sketch | None:
@@ -219,8 +244,10 @@ class LinearSettings(StepSettings):
     Examples
     --------
     >>> from priorshift.learners import UOGD
-    >>> UOGD(preset="theory").form, UOGD().form, UOGD(sketch="blocks:500").sketch
-    ('raw', 'clipped', Blocks(size=500, seed=0))
+    >>> [UOGD(preset=preset).form for preset in ("theory", "paper", "practice")]
+    ['raw', 'clipped', 'simplex']
+    >>> UOGD(sketch="blocks:500").sketch
+    Blocks(size=500, seed=0)
     """
 
     sketch: NamedSetting[Sketch | None] = NamedSetting(_as_sketch_or_none, None)
@@ -229,7 +256,8 @@ class LinearSettings(StepSettings):
     @property
     def form(self) -> str:
         """What is used of a batch's estimate."""
-        return self.prior_form or ("raw" if self.preset == "theory" else "clipped")
+        forms = {"theory": "raw", PRACTICE: "simplex"}
+        return self.prior_form or forms.get(self.preset, "clipped")
 
     def risk_data(self, source: Source, t: int) -> RiskData:
         """The held-out set, or what the sketch shows of it in round t."""
@@ -250,7 +278,7 @@ class LinearSettings(StepSettings):
     def steepness(self, source: Source) -> float:
         """G: the user's, or the source's."""
         found = chosen_bound(
-            self.gradient_bound,
+            self.gradient_bound or (ESTIMATE if self.practical else None),
             lambda: source.gradient_bound,
             lambda: source.estimated_bounds.gradient,
         )
@@ -311,7 +339,7 @@ class PoolSettings(LinearSettings):
     def largest_loss(self, source: Source) -> float:
         """B: the user's, or that of the preset."""
         found = chosen_bound(
-            self.loss_bound,
+            self.loss_bound or (ESTIMATE if self.practical else None),
             lambda: (
                 source.loss_bound
                 if self.preset == "theory"

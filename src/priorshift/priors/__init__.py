@@ -32,6 +32,7 @@ ESTIMATORS: Registry[PriorEstimator] = Registry(
     "prior estimator",
     BBSE(),
     BBSE(soft=True),
+    BBSE(soft=None),
     MLLS(),
     RLLS(),
     RLLS(soft=True),
@@ -51,7 +52,7 @@ def as_estimator(estimator: object) -> PriorEstimator:
     Traceback (most recent call last):
     ...
     priorshift.errors.InputError: no prior estimator is called 'em'; choose one of 'bbse', \
-'bbse-soft', 'mlls', 'rlls', 'rlls-soft', or pass an object such as BBSE()
+'bbse-soft', 'bbse-auto', 'mlls', 'rlls', 'rlls-soft', or pass an object such as BBSE()
     >>> as_estimator(3)
     Traceback (most recent call last):
     ...

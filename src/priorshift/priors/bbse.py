@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from priorshift.errors import SourceError
 from priorshift.priors.base import PriorEstimate, number_of_rows
 from priorshift.risk import compiled
 from priorshift.source.confusion import warn_if_weak
+from priorshift.source.derived import per_source
 from priorshift.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -67,6 +69,41 @@ def mean_covariance(batch: Batch, mean: FloatArray, soft: bool) -> FloatArray:
     return sample
 
 
+@per_source
+def soft_is_sharper(source: Source) -> bool:
+    """Whether f0's probabilities give a sharper estimate than its labels, on the held-out set."""
+    return row_noise(source, soft=True) < row_noise(source, soft=False)
+
+
+def row_noise(source: Source, soft: bool) -> float:
+    """How much the estimate from one row varies within a class, the mean over the classes.
+
+    Both estimates are unbiased, so the one that varies less is better at every class prior; a
+    confusion matrix without an inverse is infinitely noisy.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> C = np.array([[0.75, 0.25], [0.25, 0.75]])
+    >>> P, y = np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([0, 1])
+    >>> source = SimpleNamespace(
+    ...     confusion=C, confusion_inverse=np.linalg.inv(C), soft_confusion=C,
+    ...     soft_confusion_inverse=np.linalg.inv(C), proba=P, labels=y, counts=np.array([1, 1]),
+    ... )
+    >>> round(row_noise(source, soft=True), 9), round(row_noise(source, soft=False), 9)
+    (0.0, 1.5)
+    """
+    try:
+        inverse = source.soft_confusion_inverse if soft else source.confusion_inverse
+    except SourceError:
+        return np.inf
+    if not soft:  # a row of class k is called j with chance C_jk
+        return float(((inverse**2).sum(axis=0) @ source.confusion).mean()) - 1.0
+    squares = ((source.proba @ inverse.T) ** 2).sum(axis=1)
+    sums = np.bincount(source.labels, squares, minlength=len(inverse))
+    return float((sums / np.maximum(source.counts, 1))[source.counts > 0].mean()) - 1.0
+
+
 @dataclass(frozen=True)
 class BBSE:
     r"""Black box shift estimation (Lipton, Wang and Smola, 2018), unbiased given C.
@@ -80,9 +117,10 @@ class BBSE:
 
     Parameters
     ----------
-    soft : bool
+    soft : bool or None
         Average f0's probabilities and use the soft confusion matrix, instead of its labels.
-        Usually less noisy; the paper uses hard labels.
+        Usually less noisy; the paper uses hard labels. None takes what is less noisy on the
+        held-out set (``row_noise``).
 
     Notes
     -----
@@ -104,38 +142,42 @@ class BBSE:
     array([1.5, 0. ])
     """
 
-    soft: bool = False
+    soft: bool | None = False
 
     @property
     def name(self) -> str:
-        """``"bbse"`` or ``"bbse-soft"``."""
-        return "bbse-soft" if self.soft else "bbse"
+        """``"bbse"``, ``"bbse-soft"`` or ``"bbse-auto"``."""
+        return "bbse-auto" if self.soft is None else "bbse-soft" if self.soft else "bbse"
+
+    def is_soft(self, source: Source) -> bool:
+        """Whether probabilities are averaged, and not labels."""
+        return soft_is_sharper(source) if self.soft is None else self.soft
 
     def raw(self, source: Source, batch: Batch) -> FloatArray:
         """Return the (K,) estimate; entries may be negative, and they sum to one."""
-        inverse = self._inverse(source)
-        if not self.soft and len(batch.proba) and compiled.available():
+        inverse, soft = self._inverse(source), self.is_soft(source)
+        if not soft and len(batch.proba) and compiled.available():
             plain = compiled.plain
             found: FloatArray = compiled.steps.hard_estimate(plain(batch.proba), plain(inverse))
             return found
-        return inverse @ prediction_mean(batch, self.soft)
+        return inverse @ prediction_mean(batch, soft)
 
     def check(self, source: Source) -> None:
         """Refuse a source whose confusion matrix has no inverse; warn if it hardly has one."""
         self._inverse(source)
-        C = source.soft_confusion if self.soft else source.confusion
+        C = source.soft_confusion if self.is_soft(source) else source.confusion
         counts = source.counts
         warn_if_weak(C, source.classes, int(counts[counts > 0].min()))
 
     def estimate(self, source: Source, batch: Batch) -> PriorEstimate:
         """Return the estimate with its covariance."""
-        inverse = self._inverse(source)
-        mean = prediction_mean(batch, self.soft)
-        covariance = partial(_covariance, inverse, batch, mean, self.soft)
+        inverse, soft = self._inverse(source), self.is_soft(source)
+        mean = prediction_mean(batch, soft)
+        covariance = partial(_covariance, inverse, batch, mean, soft)
         return PriorEstimate(self.raw(source, batch), covariance)
 
     def _inverse(self, source: Source) -> FloatArray:
-        return source.soft_confusion_inverse if self.soft else source.confusion_inverse
+        return source.soft_confusion_inverse if self.is_soft(source) else source.confusion_inverse
 
 
 def _covariance(inverse: FloatArray, batch: Batch, mean: FloatArray, soft: bool) -> FloatArray:

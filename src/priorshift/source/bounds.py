@@ -20,6 +20,8 @@ QUANTILE = 0.95
 PATH = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Where on the straight line from zero weights to the head they are measured."""
 _DIGITS = 4
+# Of each class, rows that the curvature is measured on, and steps of the search for its direction.
+_ROWS, _STEPS = 200, 20
 
 
 class Bounds(NamedTuple):
@@ -81,6 +83,44 @@ def estimate_bounds(
         for parts in (slopes, losses)
     )
     return Bounds(gradient, value)
+
+
+def head_curvature(data: RiskData, head: Float32Array) -> float:
+    r"""The largest second derivative of any class's softmax risk at the head, in any direction.
+
+    A gradient step is stable below 2 over it, whatever the class prior: the risk of a prior on the
+    simplex is a mean of the classes' own. Found by power iteration on at most 200 evenly spaced
+    rows of each class, to four digits.
+
+    Examples
+    --------
+    >>> data = RiskData.of(np.array([[2.0], [-1.0]]), np.array([0, 1]), 2)
+    >>> head_curvature(data, np.zeros((2, 1), np.float32))  # x^2 / 4 (1, -1; -1, 1)
+    2.0
+    """
+    found = [_curvature(data, head, k) for k in range(len(head))]
+    return float(f"{max(found):.{_DIGITS}g}")
+
+
+def _curvature(data: RiskData, head: Float32Array, label: int) -> float:
+    """The largest eigenvalue of the Hessian of one class's risk at the head."""
+    a, b = int(data.offsets[label]), int(data.offsets[label + 1])
+    if a == b:
+        return 0.0
+    rows = np.unique(np.linspace(a, b - 1, min(b - a, _ROWS)).astype(np.intp))
+    X = data.XT[:, rows].astype(np.float64)
+    logits = head @ X
+    P = np.exp(logits - logits.max(axis=0))
+    P /= P.sum(axis=0)
+    weights = data.shares[rows] / data.shares[rows].sum()
+    direction, size = P @ X.T - len(rows) * np.outer(np.eye(len(head))[label], X.mean(axis=1)), 0.0
+    for _ in range(_STEPS):
+        size = float(np.linalg.norm(direction))
+        if size == 0.0:
+            return 0.0
+        along = P * ((direction / size) @ X)
+        direction = ((along - P * along.sum(axis=0)) * weights) @ X.T
+    return size
 
 
 def _along_path(

@@ -38,6 +38,7 @@ from priorshift.risk import (
     Loss,
     RiskData,
     Sketch,
+    Softmax,
     as_sketch,
     check_magnitude,
     class_sums,
@@ -45,7 +46,7 @@ from priorshift.risk import (
     norms,
     project_ball,
 )
-from priorshift.source.bounds import Bounds, estimate_bounds
+from priorshift.source.bounds import Bounds, estimate_bounds, head_curvature
 from priorshift.source.confusion import confusion_inverse, cross_fit
 from priorshift.source.features import NEEDS, Features, filled, held_out_features
 from priorshift.source.head import fit_head, linear_weights
@@ -310,6 +311,14 @@ class Source:
     def estimated_bounds(self) -> Bounds:
         """G and B estimated on the held-out set, or on the sketch that has replaced it."""
         return estimate_bounds(self.risk, self.loss, self.head, self.prior)
+
+    @cached_property
+    def head_curvature(self) -> float | None:
+        """The largest curvature of a class's risk at the head; None for a loss that is not smooth.
+
+        See ``head_curvature`` of ``source/bounds.py``.
+        """
+        return head_curvature(self.risk, self.head) if isinstance(self.loss, Softmax) else None
 
     @property
     def has_features(self) -> bool:

@@ -123,7 +123,7 @@ def test_the_preset_ignores_the_horizon_and_is_the_papers():
     assert UOGD(preset="anytime", horizon=7).anytime
     assert UOGD(preset="anytime").form == "clipped"
     assert UOGD(horizon=None, preset="theory").form == "raw"
-    assert not UOGD().anytime
+    assert not UOGD(preset="paper").anytime
 
 
 def test_evaluation_is_round_by_round(source, stream):

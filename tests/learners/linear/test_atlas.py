@@ -109,7 +109,7 @@ def test_every_base_learner_is_a_uogd(source, batches):
     steps = (0.01, 0.1, 0.5, 3.0)
     many = ATLAS(steps=steps)
     state = many.start(source)
-    alone = [UOGD(step=step) for step in steps]
+    alone = [UOGD(preset="paper", step=step) for step in steps]
     states = [learner.start(source) for learner in alone]
     for batch in batches[:30]:
         state = many.adapt(source, state, batch)

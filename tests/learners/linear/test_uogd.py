@@ -54,7 +54,9 @@ def test_it_starts_where_f0_is(source, batches):
 def test_step_sizes_by_hand(source, synthetic):
     T, D, sigma = 400, source.diameter, source.sigma_min
     G = np.sqrt(2) * np.linalg.norm(source.risk.XT, axis=0).max()
-    assert UOGD(horizon=T).step_size(source) == pytest.approx(D / (G * 20), rel=1e-5)
+    assert UOGD(preset="paper", horizon=T).step_size(source) == pytest.approx(
+        D / (G * 20), rel=1e-5
+    )
     theory = UOGD(horizon=T, preset="theory").step_size(source)
     assert theory == pytest.approx(D * sigma / (2 * G * np.sqrt(3 * T)), rel=1e-5)
     # Lemma 6's bound at P_T = 0 is smallest there, and then it is the bound of Lemma 3.
@@ -62,8 +64,25 @@ def test_step_sizes_by_hand(source, synthetic):
     assert bound(theory) <= min(bound(theory * 1.01), bound(theory / 1.01))
     assert bound(theory) == pytest.approx(2 * G * D / sigma * np.sqrt(3 * T), rel=1e-4)
     assert UOGD(step=0.3).step_size(source) == 0.3
-    paper = UOGD(gradient_bound=1.0, horizon=10_000).step_size(synthetic.source)
+    paper = UOGD(preset="paper", gradient_bound=1.0, horizon=10_000).step_size(synthetic.source)
     assert paper == pytest.approx(0.1)
+
+
+def test_the_practical_step_is_where_descent_is_still_stable(source):
+    """Against the Hessian of every class's risk, written out, and its largest eigenvalue."""
+    X, W = source.risk.XT.T.astype(float), source.head.astype(float)
+    sizes = []
+    for k in range(3):
+        rows = X[source.risk.offsets[k] : source.risk.offsets[k + 1]]
+        P = np.exp(rows @ W.T)
+        P /= P.sum(axis=1, keepdims=True)
+        inner = np.einsum("ij,jk->ijk", P, np.eye(3)) - P[:, :, None] * P[:, None, :]
+        H = np.einsum("ijk,ia,ib->jakb", inner, rows, rows) / len(rows)
+        sizes.append(np.linalg.eigvalsh(H.reshape(W.size, W.size))[-1])
+    assert source.head_curvature == pytest.approx(max(sizes), rel=0.1)  # 200 rows of each class
+    assert UOGD().step_size(source) == 1.5 / source.head_curvature
+    estimated = source.diameter / 2.0 / np.sqrt(9)
+    assert UOGD(gradient_bound=2.0).step_size(source, t=9) == pytest.approx(estimated)
 
 
 def test_it_never_leaves_the_ball(source, batches):

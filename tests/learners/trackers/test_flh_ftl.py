@@ -28,7 +28,7 @@ def direct(estimates, rate):
 @pytest.mark.parametrize("estimator", ["bbse-soft", "bbse"])
 @pytest.mark.parametrize("rate", [None, 7.0])
 def test_against_the_definition(source, batches, estimator, rate):
-    learner = FLHFTL(estimator=estimator, rate=rate)
+    learner = FLHFTL(estimator=estimator, rate=rate, experts="births")
     estimates = [learner.batch_estimate(source, batch) for batch in batches]
     expected, weights = direct(estimates, rate or 1 / 3)
     state, found = learner.start(source), []
@@ -55,7 +55,7 @@ def test_few_are_alive_and_every_stretch_has_one_from_its_first_half():
 
 
 def test_a_batch_is_predicted_without_each_rows_own_part(source, batches):
-    learner = FLHFTL()
+    learner = FLHFTL(experts="births")
     state = learner.start(source)
     for batch in batches[:7]:
         state = learner.adapt(source, state, batch)
@@ -75,7 +75,30 @@ def test_a_batch_is_predicted_without_each_rows_own_part(source, batches):
     )
 
 
+@pytest.mark.parametrize("rate", [None, 7.0])
+def test_lengths_against_the_definition(source, batches, rate):
+    """Weights belong to windows of 1, 2, 4, ... estimates; a thousandth is lent every round."""
+    learner = FLHFTL(rate=rate)
+    estimates = [learner.batch_estimate(source, batch) for batch in batches]
+    lengths = 2 ** np.arange(10)
+    weights, state = np.full(10, 0.1), learner.start(source)
+    for t, (batch, estimate) in enumerate(zip(batches, estimates, strict=True)):
+        before = [
+            np.mean(estimates[max(t - n, 0) : t], axis=0) if t else source.prior for n in lengths
+        ]
+        lent = 0.999 * weights + 0.0001
+        weights = lent * np.exp(-(rate or 1 / 3) * ((before - estimate) ** 2).sum(axis=1))
+        weights /= weights.sum()
+        now = [np.mean(estimates[max(t + 1 - n, 0) : t + 1], axis=0) for n in lengths]
+        state = learner.adapt(source, state, batch)
+        expected = (0.999 * weights + 0.0001) @ np.array(now)
+        np.testing.assert_allclose(state.mean.prior, expected, atol=1e-12)
+    np.testing.assert_allclose(learner.weights(source, state), weights, atol=1e-12)
+
+
 def test_settings_are_checked():
+    with pytest.raises(InputError, match="experts is 'ages'"):
+        FLHFTL(experts="ages")
     with pytest.raises(InputError, match="estimator is 'mlls'"):
         FLHFTL(estimator="mlls")
     with pytest.raises(InputError, match="rate"):

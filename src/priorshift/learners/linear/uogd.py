@@ -10,7 +10,7 @@ import numpy as np
 
 from priorshift._validation import check_positive
 from priorshift.learners.linear.ensemble import linear_proba, positive_sigma
-from priorshift.learners.settings import LinearSettings
+from priorshift.learners.settings import PRACTICE, LinearSettings
 from priorshift.risk import gradient_step
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
@@ -32,6 +32,10 @@ def static_step(source: Source, steepness: float, horizon: int) -> float:
     return source.diameter * positive_sigma(source) / scale
 
 
+# Of the step at which gradient descent is no longer stable, 2 over the curvature.
+_STABLE = 1.5
+
+
 class UogdState(NamedTuple):
     """Rounds seen, model (1, K, d), last estimate of the class prior, next step size."""
 
@@ -47,23 +51,34 @@ class UOGD(LinearSettings):
 
     Parameters
     ----------
+    preset : {"practice", "paper", "theory", "anytime"}
+        As in ``StepSettings``; by default what serves best, and not the paper's.
     step : float, optional
         :math:`\eta`. By default :math:`\Gamma / (G \sqrt T)` in the paper preset and
         :math:`\Gamma\sigma / (2 G \sqrt{KT})` (Lemma 3's static bound) in the theory preset;
-        without a horizon, round t has t in the place of T.
+        without a horizon, round t has t in the place of T. In the practice preset 1.5 over the
+        largest curvature of a class's risk at the head, 2 being the edge of stability: as fast as
+        can be, for as long as the stream lasts, whatever the scale of the features (for the hinge
+        loss, which has no curvature, and where G is given, :math:`\Gamma / (G \sqrt t)`).
 
     Examples
     --------
-    >>> UOGD(step=0.1).step
-    0.1
+    >>> UOGD(step=0.1).step, UOGD().estimator.name, UOGD(preset="paper").estimator.name
+    (0.1, 'bbse-auto', 'bbse')
     """
 
+    preset: str = PRACTICE
     step: float | None = None
     name: ClassVar[str] = "uogd"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_positive("step", self.step)
+
+    @property
+    def grows(self) -> bool:
+        """One model stays one model, with a horizon or without."""
+        return False
 
     def start(self, source: Source) -> UogdState:
         """Begin at the source's head."""
@@ -73,6 +88,8 @@ class UOGD(LinearSettings):
         """The step size that this source and these settings give, in round t without a horizon."""
         if self.step is not None:
             return self.step
+        if self.practical and self.gradient_bound is None and source.head_curvature:
+            return _STABLE / source.head_curvature
         steep = self.steepness(source)
         rounds = self.rounds_at(t)
         if self.preset == "theory":

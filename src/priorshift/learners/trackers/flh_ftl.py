@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from priorshift._validation import check_positive
+from priorshift._validation import check_choice, check_positive
 from priorshift.learners.trackers.moments import Mean, Moments, Moved
+from priorshift.learners.trackers.window_hedge import WindowHedge, WindowsState
 from priorshift.source import Source
 from priorshift.typing import FloatArray, IntArray
 
 _LEVELS = 31
 # An expert lives for two births of its level and a round, so that three of a level can be alive.
 _ALIVE = 3
+EXPERTS = ("lengths", "births")
+# Weight that window lengths lend to each other every round, so that none is lost for good.
+_LENT = 1e-3
 
 
 class FlhState(NamedTuple):
@@ -55,9 +59,11 @@ _LIVES = np.repeat(4 * 2 ** np.arange(_LEVELS, dtype=np.int64) + 1, _ALIVE)
 
 @dataclass(frozen=True)
 class FLHFTL(Moments):
-    r"""Experts that begin at different rounds, each the mean of all estimates since.
+    r"""Means of past estimates that go back differently far, weighed by how well they foretell.
 
-    Expert j predicts :math:`x_j = \frac{1}{t - j} \sum_{i=j}^{t-1} s_i`. After round t
+    In the published form, ``experts="births"``, experts begin at different rounds, each the mean of
+    all estimates since. Expert j predicts :math:`x_j = \frac{1}{t - j} \sum_{i=j}^{t-1} s_i`. After
+    round t
 
     .. math:: v_j \leftarrow \frac{t}{t+1} \cdot
         \frac{v_j e^{-\alpha |x_j - s_t|^2}}{\sum_i v_i e^{-\alpha |x_i - s_t|^2}}, \qquad
@@ -67,42 +73,61 @@ class FLHFTL(Moments):
     lives for :math:`4 \cdot 2^k + 1` rounds, so that O(log t) are alive and every stretch of rounds
     has one that began in its first half.
 
+    By default weights belong to the *lengths* 1, 2, 4, ... of windows, as in ``WindowHedge``, with
+    the rate from above. Measured, most of what that gains is the set of windows itself: see
+    docs/learners/flh-ftl.md.
+
     Parameters
     ----------
     rate : float, optional
         :math:`\alpha`; by default 1 / K, the theory's.
+    experts : {"lengths", "births"}
+        What a weight belongs to: a window's length, or the round in which an expert began.
     estimator
         As in ``Moments``.
 
     Examples
     --------
-    >>> FLHFTL().name
-    'flh-ftl'
+    >>> FLHFTL().name, FLHFTL(experts="births").experts
+    ('flh-ftl', 'births')
     """
 
     rate: float | None = None
+    experts: str = "lengths"
     name: ClassVar[str] = "flh-ftl"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_positive("rate", self.rate)
+        check_choice("experts", self.experts, EXPERTS)
 
-    def start(self, source: Source) -> FlhState:
+    def _rate(self, source: Source) -> float:
+        return 1.0 / source.n_classes if self.rate is None else self.rate
+
+    def _windows(self, source: Source) -> WindowHedge:
+        return WindowHedge(self.estimator, rate=self._rate(source), share=_LENT)
+
+    def start(self, source: Source) -> FlhState | WindowsState:
         """No expert yet: the source's prior."""
+        if self.experts == "lengths":
+            return self._windows(source).start(source)
         number = _LEVELS * _ALIVE
         sums = np.zeros((number, source.n_classes))
         born = np.zeros(number, dtype=np.int64)
         return FlhState(0, sums, born, np.zeros(number), Mean(source.prior, 0.0))
 
-    def moved(self, source: Source, state: FlhState, estimate: FloatArray, rows: int) -> Moved:
+    def moved(self, source: Source, state: Any, estimate: FloatArray, rows: int) -> Moved:
         """Weigh the experts by the new estimate, let the old go, and let one be born."""
+        if self.experts == "lengths":
+            return self._windows(source).moved(source, state, estimate, rows)
         t = state.t + 1
         alive = state.born > 0
         ages = np.where(alive, t - state.born, 1)
-        rate = 1.0 / source.n_classes if self.rate is None else self.rate
         gaps = ((state.sums / ages[:, None] - estimate) ** 2).sum(axis=1)
         gaps -= gaps[alive].min() if alive.any() else 0.0
-        weights = np.where(alive, state.weights * np.exp(-rate * np.maximum(gaps, 0.0)), 0.0)
+        weights = np.where(
+            alive, state.weights * np.exp(-self._rate(source) * np.maximum(gaps, 0.0)), 0.0
+        )
         stays = alive & (t - state.born < _LIVES)
         weights = np.where(stays, weights, 0.0)
         sums = np.where(stays[:, None], state.sums + estimate, 0.0)
@@ -117,6 +142,6 @@ class FLHFTL(Moments):
         after = state._replace(sums=sums, born=born, weights=weights)
         return Moved(after, shares @ sums, shares.sum())
 
-    def weights(self, source: Source, state: FlhState) -> FloatArray:
-        """Weights of the experts, by place; places without an expert have 0."""
-        return state.weights
+    def weights(self, source: Source, state: Any) -> FloatArray:
+        """Weights of the lengths, or of the experts by place (0 where there is none)."""
+        return np.asarray(state.weights)
