@@ -188,7 +188,10 @@ def report(name: str, problems: Iterator[Problem]) -> None:
             f"{error / draw:6.2f} {held:6.0f} {held_rows:6.0f}",
             flush=True,
         )
-    print(f"{name:24} (an answer takes {1e3 * np.mean(times):.0f} ms)", flush=True)
+    both = [(seen.held, seen.held_rows) for all_seen in tally.values() for seen in all_seen]
+    held, held_rows = 100 * np.mean(both, axis=0)
+    took = f"(an answer takes {1e3 * np.mean(times):.0f} ms)"
+    print(f"{name:24} {'all':10} {took:33} {held:6.0f} {held_rows:6.0f}", flush=True)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -15,13 +15,13 @@ The second part corrects probabilities that are too proud or too modest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from priorshift._numerics import row_argmax
+from priorshift._numerics import reweight
 from priorshift._validation import check_chance, check_positive
 from priorshift.errors import InputError
 from priorshift.monitoring.believed import Believed, believed
@@ -43,11 +43,9 @@ from priorshift.monitoring.metrics import (
     rowwise,
     share_interval,
 )
-from priorshift.priors.mlls import density_ratios
 from priorshift.source import Source
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
-_TINY = 1e-12
 _SHOWN_CLASSES = 12
 
 
@@ -256,17 +254,15 @@ def estimate_performance(
     level = check_chance("level", level, such_as=0.9)
     check_positive("rows", rows)
     if adapted is None:
-        adapted = reweighted(source, prior.prior, source.proba), np.arange(len(source.labels))
+        proba = reweight(source.proba, prior.prior / source.prior)
+        adapted = proba, np.arange(len(source.labels))
     proba, some = adapted
+    weights = None if source.row_weights is None else source.row_weights[some]
+    influence = None if prior.influence is None else prior.influence[some]
+    held = Weighed.of(proba, source.labels[some], prior.prior, weights, influence)
     common = prior.covariance, source.classes, level, rows
-    plain = Performance(_weighed(source, source.f0_proba[some], some, prior), *common)
-    return Performance(_weighed(source, proba, some, prior), *common, plain)
-
-
-def _weighed(source: Source, proba: FloatArray, rows: IntArray, prior: Believed) -> Weighed:
-    weights = None if source.row_weights is None else source.row_weights[rows]
-    influence = None if prior.influence is None else prior.influence[rows]
-    return Weighed.of(proba, source.labels[rows], prior.prior, weights, influence)
+    plain = Performance(replace(held, proba=source.f0_proba[some]), *common)
+    return Performance(held, *common, plain)
 
 
 class AccuracyReport(NamedTuple):
@@ -297,23 +293,6 @@ class AccuracyReport(NamedTuple):
     recall_high: FloatArray
     precision: FloatArray
     held_out_size: float
-
-
-def reweighted(source: Source, prior: FloatArray, proba: FloatArray) -> FloatArray:
-    r"""Return f0's probabilities under another class prior, :math:`\mu_k r_k(x) / \mu^\top r(x)`.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> source = SimpleNamespace(prior=np.array([0.5, 0.5]))
-    >>> reweighted(source, np.array([0.8, 0.2]), np.array([[0.5, 0.5]]))
-    array([[0.8, 0.2]])
-    """
-    weighted = density_ratios(proba, source.prior) * prior
-    total = weighted.sum(axis=1, keepdims=True)
-    # A row that only absent classes explain: the class prior says nothing of it.
-    result: FloatArray = np.where(total > 0, weighted / np.maximum(total, _TINY), prior)
-    return result
 
 
 def estimate_accuracy(
@@ -382,8 +361,7 @@ def estimate_accuracy(
 def _with_rows(found: Performance, rows: FloatArray) -> Estimated:
     """The accuracy of rows that have predictions, and no labels."""
     held, top = found.held, rows.max(axis=1)
-    right = row_argmax(held.proba) == held.labels
-    form = rowwise(held, right - held.proba.max(axis=1))
+    form = rowwise(held, held.right - held.proba.max(axis=1))
     value = np.clip(form.value + top.mean(), 0.0, 1.0)
     variance = form.variance(held, found.covariance) + top.var() / len(top)
     return _estimated(value, *share_interval(value, variance, form.sizes, found.level), False)
