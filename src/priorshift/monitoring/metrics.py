@@ -128,7 +128,7 @@ class Weighed:
     @cached_property
     def right(self) -> FloatArray:
         """1 for each row that is called right, else 0."""
-        return (self.calls == self.labels).astype(np.float64)
+        return np.asarray(self.calls == self.labels, dtype=np.float64)
 
     @cached_property
     def cells(self) -> IntArray:
