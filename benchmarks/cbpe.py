@@ -22,7 +22,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.performance import ROWS, Problem, rare, real, truth, window
-from priorshift import estimate_accuracy
 from priorshift.datasets.files import ORIGINS, named_file
 from priorshift.monitoring.performance import Performance
 
@@ -69,8 +68,7 @@ def watched(problem: Problem, mu: np.ndarray, rng: np.random.Generator) -> Windo
     milliseconds = 1e3 * (time.process_time() - began)
     assert found.unadapted is not None
     ours["as it is"] = values(found.unadapted)
-    report = estimate_accuracy(clf.source_, found.prior, ROWS, rows=proba["adapted"])
-    ours["of the rows"] = {"accuracy": report.accuracy}
+    ours["of the rows"] = {"accuracy": float(found.accuracy_of(proba["adapted"]).value)}
     every = {"adapted": clf.predict_proba(problem.X), "as it is": clf._read(problem.X).f0_proba}
     true = {kind: labelled(truth(P, y)) for kind, P in proba.items()}
     expected = {kind: labelled(truth(P, problem.y, mu)) for kind, P in every.items()}
@@ -138,14 +136,19 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--env", type=Path, default=Path(".venv-nannyml"), help="for NannyML")
     parser.add_argument("--splits", type=int, default=3, help="splits of each file")
     parser.add_argument("--windows", type=int, default=8, help="windows of each split")
+    parser.add_argument("--safety", choices=("on", "off"), default="on")
     parser.add_argument("--data", nargs="*", help="files; by default all, and the rare class")
     args = parser.parse_args(argv)
     python = environment(args.env.absolute())
     names = args.data or ["rare", *(n for n in ORIGINS if named_file(n).exists())]
-    print(f"{args.splits} splits, {args.windows} windows of {ROWS} rows: mean absolute errors in")
-    print("points, ours, CBPE's, and their ratio; of two classes the F1, recall and AUC of the")
+    print(
+        f"{args.splits} splits, {args.windows} windows of {ROWS} rows, safety {args.safety}: mean"
+    )
+    print(
+        "absolute errors in points, ours, CBPE's, and their ratio; of two classes the F1, recall and AUC of the"
+    )
     print("second, of more the means over the classes, in windows that have all of them. As it is:")
-    print("the model's own predictions; of the rows: estimate_accuracy(rows=) beside adapted.")
+    print("the model's own predictions; of the rows: performance().accuracy_of, as adapted.")
     print("Truth: the window's labels; expected: many rows with the window's class prior.")
     head = "  ".join(f"{name:19}" for name in METRICS).rstrip()
     print(f"{'data':24} {'predictions':12} {'against':9}{head}")
@@ -154,7 +157,7 @@ def main(argv: list[str] | None = None) -> int:
         for name in names:
             problems = []
             for seed in range(args.splits):
-                asked = seed, args.windows, "auto"
+                asked = seed, args.windows, "auto", args.safety
                 problem = rare(*asked) if name == "rare" else real(name, *asked)
                 rng = np.random.default_rng([9, seed])
                 windows = [watched(problem, mu, rng) for mu in problem.priors]

@@ -171,6 +171,26 @@ class Performance:
         flat, K = self._share(confusion(self.held), each=True), len(self.classes)
         return Estimated(*(np.reshape(part, (K, K)) for part in flat))
 
+    def accuracy_of(self, proba: FloatArray) -> Estimated:
+        """The accuracy of rows that have these predictions (N, K), and no labels.
+
+        For rows that are at hand it is closer than ``accuracy``, which knows their class prior
+        alone. ``proba`` has to be what the same model predicts, as ``adapt_predict_proba`` does.
+
+        Examples
+        --------
+        >>> P = np.array([[0.8, 0.2]] * 4 + [[0.2, 0.8]] * 6)
+        >>> held = Weighed.of(P, np.repeat([0, 1], 5), np.array([0.5, 0.5]))
+        >>> found = Performance(held, np.zeros((2, 2)), np.array(["no", "yes"]))
+        >>> round(found.accuracy_of(np.array([[0.9, 0.1], [0.3, 0.7]])).value, 3)
+        0.9
+        """
+        held, top = self.held, check_proba(proba, len(self.classes)).max(axis=1)
+        form = rowwise(held, held.right - held.proba.max(axis=1))
+        value = np.clip(form.value + top.mean(), 0.0, 1.0)
+        variance = form.variance(held, self.covariance) + top.var() / len(top)
+        return _estimated(value, *share_interval(value, variance, form.sizes, self.level), False)
+
     def _share(self, form: Form, each: bool = False) -> Estimated:
         variance = form.variance(self.held, self.covariance, self.rows)
         low, high = share_interval(form.value, variance, form.sizes, self.level)
@@ -342,9 +362,7 @@ def estimate_accuracy(
         adapted = held_out, np.arange(len(source.labels))
     prior = check_prior(prior, source.n_classes)
     found = estimate_performance(source, believed(source, prior, size), adapted, level=level)
-    overall = found.accuracy
-    if rows is not None:
-        overall = _with_rows(found, check_proba(rows, source.n_classes))
+    overall = found.accuracy if rows is None else found.accuracy_of(rows)
     recall = found.recall
     return AccuracyReport(
         accuracy=float(overall.value),
@@ -356,12 +374,3 @@ def estimate_accuracy(
         precision=np.asarray(found.precision.value),
         held_out_size=held_out_size(source, prior),
     )
-
-
-def _with_rows(found: Performance, rows: FloatArray) -> Estimated:
-    """The accuracy of rows that have predictions, and no labels."""
-    held, top = found.held, rows.max(axis=1)
-    form = rowwise(held, held.right - held.proba.max(axis=1))
-    value = np.clip(form.value + top.mean(), 0.0, 1.0)
-    variance = form.variance(held, found.covariance) + top.var() / len(top)
-    return _estimated(value, *share_interval(value, variance, form.sizes, found.level), False)
