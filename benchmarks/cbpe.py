@@ -144,9 +144,7 @@ def main(argv: list[str] | None = None) -> int:
     print(
         f"{args.splits} splits, {args.windows} windows of {ROWS} rows, safety {args.safety}: mean"
     )
-    print(
-        "absolute errors in points, ours, CBPE's, and their ratio; of two classes the F1, recall and AUC of the"
-    )
+    print("absolute errors in points, ours, CBPE's, and their ratio; of two classes those of the")
     print("second, of more the means over the classes, in windows that have all of them. As it is:")
     print("the model's own predictions; of the rows: performance().accuracy_of, as adapted.")
     print("Truth: the window's labels; expected: many rows with the window's class prior.")
