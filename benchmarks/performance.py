@@ -201,7 +201,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--windows", type=int, default=4, help="windows of each split")
     parser.add_argument("--learner", default="auto")
     parser.add_argument(
-        "--safety", choices=("on", "off"), default="on", help="off takes a third of the time"
+        "--safety", choices=("on", "off"), default="on", help="off: without the rehearsal of fit"
     )
     parser.add_argument("--data", nargs="*", help="files; by default all, and the rare class")
     args = parser.parse_args(argv)
