@@ -28,7 +28,6 @@ from priorshift._validation import (
 from priorshift.decisions import (
     COVERAGES,
     Costs,
-    HeldOut,
     abstained,
     as_costs,
     best_threshold,
@@ -53,6 +52,7 @@ from priorshift.monitoring.guard import (
     check_safety,
 )
 from priorshift.monitoring.history import NO_TIME, as_seconds
+from priorshift.monitoring.metrics import Weighed
 from priorshift.monitoring.performance import Performance
 from priorshift.monitoring.plots import PriorDisplay
 from priorshift.monitoring.shift import Shift
@@ -795,9 +795,9 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             coverage,
         )
 
-    def _today(self, stream: Stream) -> HeldOut:
+    def _today(self, stream: Stream) -> Weighed:
         """The held-out set as a stream sees it now; kept until the stream has moved on."""
-        known: tuple[Stream, HeldOut] | None = self.__dict__.get("_held_out")
+        known: tuple[Stream, Weighed] | None = self.__dict__.get("_held_out")
         if known is None or known[0] is not stream:
             known = self._held_out = (stream, held_out_now(self.deployment_, stream))
         return known[1]

@@ -2,7 +2,7 @@
 
 from priorshift.decisions.abstain import abstained, needed_confidence
 from priorshift.decisions.costs import Costs, as_costs
-from priorshift.decisions.held_out import HeldOut, held_out_now
+from priorshift.decisions.held_out import held_out_now
 from priorshift.decisions.sets import COVERAGES, exact_sets, prediction_sets, set_thresholds
 from priorshift.decisions.thresholds import METRICS, best_threshold
 
@@ -10,7 +10,6 @@ __all__ = [
     "COVERAGES",
     "METRICS",
     "Costs",
-    "HeldOut",
     "abstained",
     "as_costs",
     "best_threshold",

@@ -2,52 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-
-from priorshift.learners.trackers.careful import source_weights
+from priorshift.monitoring.metrics import Weighed
 from priorshift.stream import Deployment, Stream
-from priorshift.typing import FloatArray, IntArray
-
-# The least share of a class: what is said of it stays defined when the prior has none of it.
-_LEAST_SHARE = 1e-9
 
 
-class HeldOut(NamedTuple):
-    """The held-out set under the present class prior.
+def held_out_now(deployment: Deployment, stream: Stream) -> Weighed:
+    """Return the held-out set with the predictions that it would have now, under today's prior.
 
     Under label shift a class looks today as it did there, so that the rows, weighed by class, stand
-    for labelled rows of today.
-
-    Attributes
-    ----------
-    proba : (n, K) array
-        The class probabilities that the stream's predictions would have now.
-    labels : (n,) array
-        Class indices.
-    weights : (n,) array
-        How much each row counts; they add up to 1, and those of a class to its share of today.
-    prior : (K,) array
-        Those shares: today's class prior, and the source prior as far as the guard has fallen back.
+    for labelled rows of today. As far as the guard has fallen back, the source prior takes the
+    place of today's.
 
     Examples
     --------
-    >>> HeldOut._fields
-    ('proba', 'labels', 'weights', 'prior')
-    """
-
-    proba: FloatArray
-    labels: IntArray
-    weights: FloatArray
-    prior: FloatArray
-
-
-def held_out_now(deployment: Deployment, stream: Stream) -> HeldOut:
-    """Return the held-out set as the stream would see it now.
-
-    Examples
-    --------
+    >>> import numpy as np
     >>> from priorshift.learners import FTH
     >>> from priorshift.source import build_source
     >>> from priorshift.source.model import ProbabilityModel
@@ -60,7 +28,5 @@ def held_out_now(deployment: Deployment, stream: Stream) -> HeldOut:
     """
     source, share = deployment.source, deployment.fallen_back(stream)
     prior = (1.0 - share) * deployment.prior(stream) + share * source.prior
-    prior = np.maximum(prior, _LEAST_SHARE)
-    prior /= prior.sum()
-    weights = source_weights(source, np.arange(len(source.labels)), prior)
-    return HeldOut(deployment.predict_held_out(stream), source.labels, weights, prior)
+    proba = deployment.predict_held_out(stream)
+    return Weighed.of(proba, source.labels, prior, source.row_weights)

@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 
 from priorshift._validation import check_chance
-from priorshift.decisions.held_out import HeldOut
 from priorshift.errors import SourceError
+from priorshift.monitoring.metrics import Weighed
 from priorshift.source import Source
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
@@ -30,7 +30,7 @@ _ROUNDING = 1e-12
 
 def prediction_sets(
     source: Source,
-    today: HeldOut,
+    today: Weighed,
     proba: FloatArray,
     f0_proba: FloatArray,
     level: float = 0.9,
@@ -41,7 +41,7 @@ def prediction_sets(
     Parameters
     ----------
     source : Source
-    today : HeldOut
+    today : Weighed
         The held-out set under the present class prior.
     proba, f0_proba : (n, K) arrays
         Adapted probabilities of the rows, and f0's own.
@@ -57,7 +57,7 @@ def prediction_sets(
     >>> P = np.linspace(0.1, 0.9, 20)
     >>> P, y = np.column_stack([1 - P, P]), np.repeat([0, 1], 10)
     >>> source = build_source(ProbabilityModel(classes=[0, 1]), P, y)
-    >>> today = HeldOut(source.proba, source.labels, np.full(20, 0.05), source.prior)
+    >>> today = Weighed.of(source.proba, source.labels, source.prior)
     >>> rows = np.array([[0.9, 0.1], [0.51, 0.49], [0.1, 0.9]])
     >>> prediction_sets(source, today, rows, rows, level=0.8).tolist()
     [[True, False], [False, False], [False, True]]

@@ -10,6 +10,7 @@ from priorshift._extras import need
 from priorshift.insight.present import no_history, on_held_out
 from priorshift.monitoring.believed import reading
 from priorshift.monitoring.history import FIELDS
+from priorshift.monitoring.influence import moments_of
 from priorshift.monitoring.metrics import Weighed, accuracy, share_interval
 from priorshift.source import Source
 from priorshift.stream import Deployment, Stream
@@ -105,7 +106,7 @@ def _past_intervals(
 
 def _variance(source: Source, prior: FloatArray, rows: FloatArray) -> FloatArray:
     """Variances (R, K) of class priors (R, K) that were estimated from rows (R, 1)."""
-    linear = reading(source)
-    drawn = (prior @ linear.squares.T - prior**2) / rows
-    held = (prior**2 / np.maximum(source.counts, 1)) @ linear.variances.T
+    squares, _, variances = moments_of(source, reading(source))
+    drawn = (prior @ squares.T - prior**2) / rows
+    held = (prior**2 / np.maximum(source.counts, 1)) @ variances.T
     return np.maximum(drawn, 0.0) + held + _TINY

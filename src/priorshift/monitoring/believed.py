@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from priorshift._validation import check_positive
-from priorshift.monitoring.influence import Influence, check_prior, class_averages, influence_at
+from priorshift.monitoring.influence import Influence, check_prior, class_means, influence_at
 from priorshift.priors import project_simplex
 from priorshift.source import Source
 from priorshift.source.derived import per_source
@@ -57,7 +57,7 @@ def believed(source: Source, prior: FloatArray, size: float) -> Believed:
     """
     prior = check_prior(prior, source.n_classes)
     check_positive("size, the number of rows behind the prior,", size)
-    h = influence_at(source, prior, size).of(source, source.proba)
+    h = influence_at(source, prior, size).held_out
     return Believed(prior, _covariance(source, prior, size, h), float(size), h)
 
 
@@ -110,7 +110,7 @@ def reconciled(
     """
     own, linear = believed(source, prior, size), reading(source)
     told = linear.inverse @ (read / source.prior)
-    h = linear.of(source, source.proba)
+    h = linear.held_out
     noise = _covariance(source, project_simplex(told), rows, h)
     gap = told - then
     # Half a row more or less of a class is no contradiction.
@@ -133,36 +133,18 @@ def reading(source: Source) -> Influence:
     return influence_at(source, source.prior, 1e12)
 
 
-def prior_covariance(source: Source, prior: FloatArray, size: float) -> FloatArray:
+def _covariance(source: Source, prior: FloatArray, size: float, h: FloatArray) -> FloatArray:
     """Covariance (K, K) of a class prior estimated from ``size`` rows, held-out set included.
 
-    No direction has more variance than a prior that is drawn anywhere from the simplex: an estimate
-    that f0 says little about still is a class prior.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> sure = np.repeat(np.eye(2), 10**4, axis=0)
-    >>> source = SimpleNamespace(
-    ...     proba=sure, labels=sure.argmax(axis=1), prior=np.full(2, 0.5), n_classes=2,
-    ...     counts=np.array([10**4, 10**4]),
-    ... )
-    >>> prior_covariance(source, np.array([0.5, 0.5]), 100).round(4)
-    array([[ 0.0025, -0.0025],
-           [-0.0025,  0.0025]])
+    ``h`` (n, K) are the influence functions' values at held-out rows. No direction has more
+    variance than a prior that is drawn anywhere from the simplex: an estimate that f0 says little
+    about still is a class prior.
     """
-    h = influence_at(source, prior, size).of(source, source.proba)
-    return _covariance(source, prior, size, h)
-
-
-def _covariance(source: Source, prior: FloatArray, size: float, h: FloatArray) -> FloatArray:
-    """The covariance with the influence functions' values h (n, K) at held-out rows."""
-    weights, counts = class_averages(source), np.maximum(source.counts, 1)
-    means = h.T @ weights
-    total = (h.T * (weights @ prior)) @ h - np.outer(means @ prior, means @ prior)
-    covariance = total / size
-    inner = (h.T * (weights @ (prior**2 / counts))) @ h
-    covariance += inner - (means * (prior**2 / counts)) @ means.T
+    means, counts = class_means(source, h), np.maximum(source.counts, 1)
+    drawn, held = prior / size, prior**2 / counts
+    mean = means @ prior
+    squares = (h.T * ((drawn + held) / counts)[source.labels]) @ h
+    covariance = squares - np.outer(mean, mean) / size - (means * held) @ means.T
     values, vectors = np.linalg.eigh(covariance)
     most = 1.0 / (source.n_classes * (source.n_classes + 1.0))
     capped: FloatArray = (vectors * np.clip(values, 0.0, most)) @ vectors.T

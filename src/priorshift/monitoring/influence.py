@@ -22,6 +22,7 @@ from priorshift._validation import as_matrix
 from priorshift.errors import InputError
 from priorshift.priors.mlls import density_ratios
 from priorshift.source import Source
+from priorshift.source.derived import per_source
 from priorshift.typing import AnyArray, FloatArray
 
 # Directions of the class prior that f0 tells less about than this share of the best one.
@@ -30,7 +31,7 @@ _ABSENT = 1e-9
 
 
 class Influence(NamedTuple):
-    """Influence functions at a class prior, and their moments on the held-out set.
+    """Influence functions at a class prior.
 
     Attributes
     ----------
@@ -38,21 +39,29 @@ class Influence(NamedTuple):
         The class prior, moved a little into the inside of the simplex.
     inverse : (K, K) array
         G^-1.
-    squares, cubes, variances : (K, K) arrays
-        Means of squares and cubes, and variances, of h_k on class j of the held-out set, in row k
-        and column j.
+    held_out : (n, K) array
+        h of every held-out row.
     """
 
     prior: FloatArray
     inverse: FloatArray
-    squares: FloatArray
-    cubes: FloatArray
-    variances: FloatArray
+    held_out: FloatArray
 
     def of(self, source: Source, proba: FloatArray) -> FloatArray:
         """Return h (n, K) of rows with f0's probabilities ``proba``."""
-        influence: FloatArray = _scores(proba, source.prior, self.prior) @ self.inverse.T
-        return influence
+        scores = _scores(density_ratios(proba, source.prior), self.prior)
+        return np.asarray(scores @ self.inverse.T)
+
+
+class Moments(NamedTuple):
+    """Means of squares and cubes, and variances, of h_k on class j of the held-out set.
+
+    All (K, K), in row k and column j.
+    """
+
+    squares: FloatArray
+    cubes: FloatArray
+    variances: FloatArray
 
 
 def influence_at(source: Source, prior: FloatArray, size: float) -> Influence:
@@ -69,25 +78,34 @@ def influence_at(source: Source, prior: FloatArray, size: float) -> Influence:
     array([[1., 0.],
            [0., 1.]])
     """
-    n_classes = len(source.prior)
-    inside = (size * prior + 0.5) / (size + 0.5 * n_classes)
-    scores = _scores(source.proba, source.prior, inside)
-    average = class_averages(source)
-    inverse = np.asarray(np.linalg.pinv(scores.T @ average, rcond=_WEAK), dtype=np.float64)
-    h = scores @ inverse.T
+    inside = (size * prior + 0.5) / (size + 0.5 * len(source.prior))
+    scores = _scores(held_out_ratios(source), inside)
+    inverse = np.asarray(np.linalg.pinv(class_means(source, scores), rcond=_WEAK), dtype=np.float64)
+    return Influence(inside, inverse, scores @ inverse.T)
+
+
+def moments_of(source: Source, influence: Influence) -> Moments:
+    """Return the moments of influence functions on the held-out set.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> sure = np.repeat(np.eye(2), 100, axis=0)
+    >>> source = SimpleNamespace(proba=sure, labels=sure.argmax(axis=1), prior=np.full(2, 0.5))
+    >>> moments_of(source, influence_at(source, np.array([0.2, 0.8]), 100)).variances
+    array([[0.005, 0.005],
+           [0.005, 0.005]])
+    """
+    h = influence.held_out
+    counts = np.bincount(source.labels, minlength=len(source.prior))
     # What is rarer than one row of a class may not have shown: no variance is taken to be less than
     # half a row of each class that speaks wholly for each other one would make it.
-    rare = 0.5 / np.maximum(np.bincount(source.labels, minlength=n_classes), 1)
-    means = h.T @ average
-    seen = (h**2).T @ average - means**2
+    rare = 0.5 / np.maximum(counts, 1)
+    means, squares = class_means(source, h), class_means(source, h**2)
+    seen = squares - means**2
     variances = np.maximum(seen, rare)
-    return Influence(
-        prior=inside,
-        inverse=inverse,
-        squares=variances + means**2,
-        cubes=(h**3).T @ average + 3.0 * means * (variances - seen),
-        variances=variances,
-    )
+    cubes = class_means(source, h**3) + 3.0 * means * (variances - seen)
+    return Moments(variances + means**2, cubes, variances)
 
 
 def recentred(source: Source, prior: FloatArray, seen: AnyArray) -> FloatArray:
@@ -108,35 +126,43 @@ def recentred(source: Source, prior: FloatArray, seen: AnyArray) -> FloatArray:
     array([0.25, 0.75])
     """
     # A row that only absent classes explain has a finite weight all the same.
-    scores = _scores(source.proba, source.prior, np.maximum(prior, _ABSENT))
-    G = scores.T @ class_averages(source)
+    G = class_means(source, _scores(held_out_ratios(source), np.maximum(prior, _ABSENT)))
     known = 1.0 - G[np.ix_(seen, ~seen)] @ prior[~seen]
     centre = prior.copy()
     centre[seen] = np.linalg.pinv(G[np.ix_(seen, seen)], rcond=_WEAK) @ known
     return centre
 
 
-def _scores(proba: FloatArray, old: FloatArray, new: FloatArray) -> FloatArray:
-    """The g (n, K) of rows whose probabilities are those under the class prior ``old``."""
-    ratios = density_ratios(proba, old)
-    scores: FloatArray = ratios / (ratios @ new)[:, None]
+@per_source
+def held_out_ratios(source: Source) -> FloatArray:
+    """Density ratios (n, K) of the held-out rows."""
+    return density_ratios(source.proba, source.prior)
+
+
+def _scores(ratios: FloatArray, prior: FloatArray) -> FloatArray:
+    """The g (n, K) of rows with density ratios (n, K)."""
+    scores: FloatArray = ratios / (ratios @ prior)[:, None]
     return scores
 
 
-def class_averages(source: Source) -> FloatArray:
-    """Weights (n, K): ``values @ weights`` are the means of held-out values over each class.
+def class_means(source: Source, values: FloatArray) -> FloatArray:
+    """Means of values (n, C) of the held-out rows over each class, (C, K); 0 of a class of none.
+
+    Held-out rows are sorted by class.
 
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> source = SimpleNamespace(labels=np.array([0, 0, 1]), prior=np.full(2, 0.5))
-    >>> np.array([1.0, 3.0, 5.0]) @ class_averages(source)
-    array([2., 5.])
+    >>> source = SimpleNamespace(labels=np.array([0, 0, 2]), prior=np.full(3, 1 / 3))
+    >>> class_means(source, np.array([[1.0], [3.0], [5.0]]))
+    array([[2., 0., 5.]])
     """
-    n_classes = len(source.prior)
-    counts = np.bincount(source.labels, minlength=n_classes)
-    weights: FloatArray = np.eye(n_classes)[source.labels] / np.maximum(counts, 1)
-    return weights
+    counts = np.bincount(source.labels, minlength=len(source.prior))
+    there = np.flatnonzero(counts)
+    means = np.zeros((values.shape[1], len(counts)))
+    sums = np.add.reduceat(values, np.cumsum(counts)[there] - counts[there], axis=0)
+    means[:, there] = (sums / counts[there, None]).T
+    return means
 
 
 def check_prior(prior: FloatArray, n_classes: int) -> FloatArray:

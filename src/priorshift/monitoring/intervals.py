@@ -36,6 +36,7 @@ from priorshift.monitoring.influence import (
     check_prior,
     check_proba,
     influence_at,
+    moments_of,
     recentred,
 )
 from priorshift.priors import project_simplex
@@ -127,8 +128,9 @@ def _expected_error(
 ) -> float:
     """Squared error of the estimates, summed over classes, if the prior is what they say."""
     prior = project_simplex(estimate)
-    rows = (influence.squares @ prior - prior**2) / size
-    return float((rows + influence.variances @ (prior**2 / np.maximum(source.counts, 1))).sum())
+    squares, _, variances = moments_of(source, influence)
+    rows = (squares @ prior - prior**2) / size
+    return float((rows + variances @ (prior**2 / np.maximum(source.counts, 1))).sum())
 
 
 def prior_interval(
@@ -212,7 +214,7 @@ def _interval(
     source: Source, influence: Influence, estimate: FloatArray, size: float, level: float
 ) -> tuple[FloatArray, FloatArray]:
     """Both ends, by bisection between the estimate and the ends of [0, 1]."""
-    moments = _Moments(influence, source.counts, size)
+    moments = _ByShare(source, influence, size)
     outer = np.array([np.zeros(len(estimate)), np.ones(len(estimate))])
     inside, outside = np.clip([estimate, estimate], 0.0, 1.0), outer
     reached = _accepts(estimate, outer, moments, level)
@@ -224,21 +226,21 @@ def _interval(
     return low, high
 
 
-class _Moments:
+class _ByShare:
     """Moments of the estimates as functions of the true shares, by class.
 
-    ``counts`` are the held-out rows of each class, ``size`` the rows that the estimate rests on.
+    ``size`` are the rows that the estimate rests on.
     """
 
-    def __init__(self, influence: Influence, counts: AnyArray, size: float) -> None:
+    def __init__(self, source: Source, influence: Influence, size: float) -> None:
+        found, counts = moments_of(source, influence), np.maximum(source.counts, 1)
         others = influence.prior * (1.0 - np.eye(len(counts)))
         others /= np.maximum(others.sum(axis=1, keepdims=True), _TINY)
         self.size = size
-        self.squares = np.diag(influence.squares), (others * influence.squares).sum(axis=1)
-        self.cubes = np.diag(influence.cubes), (others * influence.cubes).sum(axis=1)
-        counts = np.maximum(counts, 1)
-        self.own_noise = np.diag(influence.variances) / counts
-        self.other_noise = (others**2 * influence.variances / counts).sum(axis=1)
+        self.squares = np.diag(found.squares), (others * found.squares).sum(axis=1)
+        self.cubes = np.diag(found.cubes), (others * found.cubes).sum(axis=1)
+        self.own_noise = np.diag(found.variances) / counts
+        self.other_noise = (others**2 * found.variances / counts).sum(axis=1)
 
     def at(self, m: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return deviation and skewness of each class's estimate where its share is m."""
@@ -251,7 +253,7 @@ class _Moments:
         return sigma, np.clip(third / sigma**3, -_SKEWED, _SKEWED)
 
 
-def _accepts(estimate: FloatArray, m: FloatArray, moments: _Moments, level: float) -> AnyArray:
+def _accepts(estimate: FloatArray, m: FloatArray, moments: _ByShare, level: float) -> AnyArray:
     """Say for each class whether the estimate is compatible with a true share of m."""
     sigma, skewness = moments.at(m)
     side = np.where(m > 0.5, -1.0, 1.0)  # what is said of 0 holds of 1, seen from the other end

@@ -16,9 +16,12 @@ and, where the metric of N rows is asked for and not its expectation, their draw
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 from scipy.special import ndtri
 
 from priorshift._numerics import row_argmax
@@ -49,7 +52,8 @@ class Estimated(NamedTuple):
         return f"{self.value} [{self.low}, {self.high}]"
 
 
-class Weighed(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Weighed:
     """Held-out rows with the predictions that are judged, and how much each counts.
 
     Attributes
@@ -63,8 +67,8 @@ class Weighed(NamedTuple):
     prior : (K,) array
         The class prior, above 0 for every class with rows, and 0 for all others.
     pull : (n, K) array or None
-        How far each row has moved the estimated class prior, times what it counts in all: the rows
-        of a class add up to 0. None: the class prior does not rest on these rows.
+        How far each row of a class has moved the estimated class prior, in units of what it counts:
+        the rows of a class add up to 0. None: the class prior does not rest on these rows.
     """
 
     proba: FloatArray
@@ -90,18 +94,18 @@ class Weighed(NamedTuple):
         sums = np.bincount(labels, weights, minlength=len(prior))
         shares = weights / np.maximum(sums, _TINY)[labels]
         inside = np.where(sums > 0.0, np.maximum(prior, 1e-9), 0.0)
-        found = cls(proba, labels, shares, inside / inside.sum())
-        if influence is None:
-            return found
-        means = np.array([found.by_class(column) for column in influence.T]).T
-        return found._replace(pull=found.weights[:, None] ** 2 * (influence - means[labels]))
+        pull = None
+        if influence is not None:
+            means = _summed(labels, shares, len(prior), influence)
+            pull = influence - means[labels]
+        return cls(proba, labels, shares, inside / inside.sum(), pull)
 
-    @property
+    @cached_property
     def weights(self) -> FloatArray:
         """What each row counts (n,); they add up to 1."""
         return np.asarray(self.prior[self.labels] * self.shares)
 
-    @property
+    @cached_property
     def sizes(self) -> FloatArray:
         """Rows of each class (K,), by Kish's effective size; 0 for a class without any."""
         squares = self.by_class(self.shares)
@@ -112,12 +116,47 @@ class Weighed(NamedTuple):
         found = np.bincount(self.labels, self.shares * values, minlength=len(self.prior))
         return np.asarray(found, dtype=np.float64)
 
-    @property
+    def common(self, values: FloatArray) -> FloatArray | None:
+        """Covariance (1, K) of a mean over the rows with the class prior; None: there is none."""
+        return None if self.pull is None else ((values * self.weights**2) @ self.pull)[None]
+
+    @cached_property
+    def calls(self) -> IntArray:
+        """The class that each row is called (n,)."""
+        return row_argmax(self.proba)
+
+    @cached_property
+    def right(self) -> FloatArray:
+        """1 for each row that is called right, else 0."""
+        return np.asarray(self.calls == self.labels, dtype=np.float64)
+
+    @cached_property
+    def cells(self) -> IntArray:
+        """The cell of the confusion matrix that each row falls into, K times class plus call."""
+        return np.asarray(self.labels * len(self.prior) + self.calls)
+
+    @cached_property
     def called(self) -> FloatArray:
         """Shares (K, K) of the rows of each class, in rows, that are called each class."""
         K = len(self.prior)
-        cells = self.labels * K + row_argmax(self.proba)
-        return np.asarray(np.bincount(cells, self.shares, K * K), np.float64).reshape(K, K)
+        return np.asarray(np.bincount(self.cells, self.shares, K * K), np.float64).reshape(K, K)
+
+    @cached_property
+    def pull_of_calls(self) -> FloatArray | None:
+        """The covariances (K, K, K) with the class prior, by class and call; None: there are none.
+
+        Of the shares of all rows that are of a class and are called one.
+        """
+        if self.pull is None:
+            return None
+        K = len(self.prior)
+        return _summed(self.cells, self.weights**2, K * K, self.pull).reshape(K, K, K)
+
+
+def _summed(group: IntArray, weights: FloatArray, groups: int, values: FloatArray) -> FloatArray:
+    """Weighted sums (groups, C) of the values (n, C) of the rows of each group."""
+    rows = np.arange(len(group) + 1)
+    return np.asarray(csr_matrix((weights, group, rows), shape=(len(group), groups)).T @ values)
 
 
 class Form(NamedTuple):
@@ -176,8 +215,8 @@ def rowwise(held: Weighed, influence: FloatArray) -> Form:
     means = held.by_class(influence)
     squares = held.by_class((influence - means[held.labels]) ** 2)
     value = np.array([held.prior @ means])
-    common = None if held.pull is None else (influence @ held.pull)[None]
-    return Form(value, means[:, None], squares[:, None], np.array([kish(held.weights)]), common)
+    size = np.array([kish(held.weights)])
+    return Form(value, means[:, None], squares[:, None], size, held.common(influence))
 
 
 def kish(weights: FloatArray) -> float:
@@ -194,8 +233,7 @@ def kish(weights: FloatArray) -> float:
 
 def accuracy(held: Weighed) -> Form:
     """The share of rows that are called right."""
-    form = rowwise(held, (row_argmax(held.proba) == held.labels).astype(np.float64))
-    return form._replace(mass=np.ones(1))
+    return rowwise(held, held.right)._replace(mass=np.ones(1))
 
 
 def log_loss(held: Weighed) -> Form:
@@ -218,7 +256,7 @@ def calibration_error(held: Weighed) -> Form:
     The square of a bin's error is lowered by what chance adds to it, to 0 at the least.
     """
     top = held.proba.max(axis=1)
-    excess = (row_argmax(held.proba) == held.labels) - top
+    excess = held.right - top
     bins = np.minimum((top * _BINS).astype(np.intp), _BINS - 1)
     sums = np.bincount(bins, held.weights * excess, minlength=_BINS)
     noise = np.bincount(bins, (held.weights * excess) ** 2, minlength=_BINS)
@@ -278,11 +316,8 @@ def _call_form(
 ) -> Form:
     known = np.isfinite(value)
     base, more = np.where(known, base, 0.0), np.where(known, more, 0.0)
-    common = None
-    if held.pull is not None:
-        calls = row_argmax(held.proba)
-        moved = more[held.labels, calls][:, None] * held.pull
-        common = np.array([np.bincount(calls, one, minlength=len(q)) for one in moved.T]).T
+    moved = held.pull_of_calls
+    common = None if moved is None else np.einsum("jc,jck->ck", more, moved)
     return Form(
         np.where(known, value, np.nan),
         base + more * q,
@@ -334,7 +369,7 @@ def _ranked(held: Weighed, k: int) -> tuple[Form, Form] | None:
     order = np.argsort(-held.proba[:, k], kind="stable")
     score, own, w = held.proba[order, k], mine[order], weights[order]
     ends = np.append(np.flatnonzero(score[1:] != score[:-1]), len(score) - 1)
-    group = np.searchsorted(ends, np.arange(len(score)))
+    group = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=-1))
     positive, negative = np.cumsum(w * own)[ends], np.cumsum(w * ~own)[ends]
     before_p, before_n = np.append(0.0, positive[:-1]), np.append(0.0, negative[:-1])
     # Of a tie half is above.

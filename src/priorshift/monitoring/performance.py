@@ -15,13 +15,13 @@ The second part corrects probabilities that are too proud or too modest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from priorshift._numerics import row_argmax
+from priorshift._numerics import reweight
 from priorshift._validation import check_chance, check_positive
 from priorshift.errors import InputError
 from priorshift.monitoring.believed import Believed, believed
@@ -43,11 +43,9 @@ from priorshift.monitoring.metrics import (
     rowwise,
     share_interval,
 )
-from priorshift.priors.mlls import density_ratios
 from priorshift.source import Source
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
-_TINY = 1e-12
 _SHOWN_CLASSES = 12
 
 
@@ -173,6 +171,26 @@ class Performance:
         flat, K = self._share(confusion(self.held), each=True), len(self.classes)
         return Estimated(*(np.reshape(part, (K, K)) for part in flat))
 
+    def accuracy_of(self, proba: FloatArray) -> Estimated:
+        """The accuracy of rows that have these predictions (N, K), and no labels.
+
+        For rows that are at hand it is closer than ``accuracy``, which knows their class prior
+        alone. ``proba`` has to be what the same model predicts, as ``adapt_predict_proba`` does.
+
+        Examples
+        --------
+        >>> P = np.array([[0.8, 0.2]] * 4 + [[0.2, 0.8]] * 6)
+        >>> held = Weighed.of(P, np.repeat([0, 1], 5), np.array([0.5, 0.5]))
+        >>> found = Performance(held, np.zeros((2, 2)), np.array(["no", "yes"]))
+        >>> round(found.accuracy_of(np.array([[0.9, 0.1], [0.3, 0.7]])).value, 3)
+        0.9
+        """
+        held, top = self.held, check_proba(proba, len(self.classes)).max(axis=1)
+        form = rowwise(held, held.right - held.proba.max(axis=1))
+        value = np.clip(form.value + top.mean(), 0.0, 1.0)
+        variance = form.variance(held, self.covariance) + top.var() / len(top)
+        return _estimated(value, *share_interval(value, variance, form.sizes, self.level), False)
+
     def _share(self, form: Form, each: bool = False) -> Estimated:
         variance = form.variance(self.held, self.covariance, self.rows)
         low, high = share_interval(form.value, variance, form.sizes, self.level)
@@ -256,17 +274,15 @@ def estimate_performance(
     level = check_chance("level", level, such_as=0.9)
     check_positive("rows", rows)
     if adapted is None:
-        adapted = reweighted(source, prior.prior, source.proba), np.arange(len(source.labels))
+        proba = reweight(source.proba, prior.prior / source.prior)
+        adapted = proba, np.arange(len(source.labels))
     proba, some = adapted
+    weights = None if source.row_weights is None else source.row_weights[some]
+    influence = None if prior.influence is None else prior.influence[some]
+    held = Weighed.of(proba, source.labels[some], prior.prior, weights, influence)
     common = prior.covariance, source.classes, level, rows
-    plain = Performance(_weighed(source, source.f0_proba[some], some, prior), *common)
-    return Performance(_weighed(source, proba, some, prior), *common, plain)
-
-
-def _weighed(source: Source, proba: FloatArray, rows: IntArray, prior: Believed) -> Weighed:
-    weights = None if source.row_weights is None else source.row_weights[rows]
-    influence = None if prior.influence is None else prior.influence[rows]
-    return Weighed.of(proba, source.labels[rows], prior.prior, weights, influence)
+    plain = Performance(replace(held, proba=source.f0_proba[some]), *common)
+    return Performance(held, *common, plain)
 
 
 class AccuracyReport(NamedTuple):
@@ -297,23 +313,6 @@ class AccuracyReport(NamedTuple):
     recall_high: FloatArray
     precision: FloatArray
     held_out_size: float
-
-
-def reweighted(source: Source, prior: FloatArray, proba: FloatArray) -> FloatArray:
-    r"""Return f0's probabilities under another class prior, :math:`\mu_k r_k(x) / \mu^\top r(x)`.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> source = SimpleNamespace(prior=np.array([0.5, 0.5]))
-    >>> reweighted(source, np.array([0.8, 0.2]), np.array([[0.5, 0.5]]))
-    array([[0.8, 0.2]])
-    """
-    weighted = density_ratios(proba, source.prior) * prior
-    total = weighted.sum(axis=1, keepdims=True)
-    # A row that only absent classes explain: the class prior says nothing of it.
-    result: FloatArray = np.where(total > 0, weighted / np.maximum(total, _TINY), prior)
-    return result
 
 
 def estimate_accuracy(
@@ -363,9 +362,7 @@ def estimate_accuracy(
         adapted = held_out, np.arange(len(source.labels))
     prior = check_prior(prior, source.n_classes)
     found = estimate_performance(source, believed(source, prior, size), adapted, level=level)
-    overall = found.accuracy
-    if rows is not None:
-        overall = _with_rows(found, check_proba(rows, source.n_classes))
+    overall = found.accuracy if rows is None else found.accuracy_of(rows)
     recall = found.recall
     return AccuracyReport(
         accuracy=float(overall.value),
@@ -377,13 +374,3 @@ def estimate_accuracy(
         precision=np.asarray(found.precision.value),
         held_out_size=held_out_size(source, prior),
     )
-
-
-def _with_rows(found: Performance, rows: FloatArray) -> Estimated:
-    """The accuracy of rows that have predictions, and no labels."""
-    held, top = found.held, rows.max(axis=1)
-    right = row_argmax(held.proba) == held.labels
-    form = rowwise(held, right - held.proba.max(axis=1))
-    value = np.clip(form.value + top.mean(), 0.0, 1.0)
-    variance = form.variance(held, found.covariance) + top.var() / len(top)
-    return _estimated(value, *share_interval(value, variance, form.sizes, found.level), False)

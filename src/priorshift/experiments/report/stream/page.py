@@ -230,7 +230,10 @@ def _name(path: str) -> str:
 def _batches(batching: Batching) -> str:
     if batching.window is None:
         return f"batches of {batching.rows:,} rows"
-    return f"windows of {batching.window:,.0f} seconds"
+    units = {"week": 604800, "day": 86400, "hour": 3600, "minute": 60, "second": 1}
+    unit, size = next((u, s) for u, s in units.items() if s == 1 or batching.window % s == 0)
+    many = batching.window / size
+    return f"windows of {many:,.10g} {unit}{'' if many == 1 else 's'}"
 
 
 def _figure(found: Findings) -> str:
@@ -288,8 +291,10 @@ def _places(display: PriorDisplay, found: Findings, parts: Sequence[Part]) -> An
 
 def _caption(found: Findings) -> str:
     dots = " Dots: what the labels say." if found.audit.labelled else ""
+    several = found.history["regime"].nunique() > 1
+    grey = " Where grey and white meet, the mix became another one." if several else ""
     return (
-        "Top: the estimated share of the classes that moved most, with 90 % intervals. Middle: the "
-        "estimated share of right answers, adapted and as it is. Bottom: how far the guard trusts "
-        f"the model as it is.{dots}"
+        f"Top: the estimated share of the classes that moved most, with 90 % intervals.{grey} "
+        "Middle: the estimated share of right answers, adapted and as it is. Bottom: how far the "
+        f"guard trusts the model as it is.{dots}"
     )
