@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 
@@ -12,6 +13,9 @@ import pytest
 import serving
 from priorshift import load
 from priorshift.saving import stream_to_bytes
+from priorshift.service.streams import learned
+
+SHOP = "/v1/streams/shop"
 
 
 class Sender(threading.Thread):
@@ -140,6 +144,41 @@ def test_a_commit_that_fails_changes_nothing(served, tmp_path):
         alone.adapt(rows[0])
         assert found["version"] == 2
         assert found["probabilities"] == alone.adapt_predict_proba(rows[1]).tolist()
+
+
+@pytest.mark.parametrize("what", ["delete", "learn"])
+def test_what_changes_while_it_is_read(served, tmp_path, monkeypatch, what):
+    """A read is of one moment, and what it found then is not taken for what is there now."""
+    rows = serving.batches(3)
+    with serving.client(served.path, tmp_path) as client:
+        for number in range(2):
+            client.post(f"{SHOP}/batches", json=serving.body(f"b{number}", rows[number]))
+        before = client.get(f"{SHOP}/state").content
+        client.service.engine._cache.clear()  # as after a start
+        reader = client.service.engine._reader
+        find = reader.find_stream
+
+        def find_and_change(id):
+            found = find(id)
+            monkeypatch.undo()
+            service = client.service
+            if what == "delete":
+                change = service.engine.write([id], lambda group: group.delete(group.need(id)))
+            else:
+                model = service.models.default
+                change = learned(service, id, "b2", model.read(probabilities=rows[2]), model)
+            asyncio.run(change)
+            return found
+
+        monkeypatch.setattr(reader, "find_stream", find_and_change)
+        found = client.get(f"{SHOP}/state")
+        assert (found.content, found.headers["etag"]) == (before, '"2"')
+        if what == "delete":
+            assert client.get(SHOP).status_code == 404
+        else:
+            assert client.get(SHOP).json()["version"] == 3
+        last = client.post(f"{SHOP}/batches", json=serving.body("b3", rows[0])).json()
+        assert last["version"] == (1 if what == "delete" else 4)
 
 
 def test_two_writers_of_one_stream_are_serialised(served, tmp_path):

@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from priorshift import __version__
 from priorshift.service.app import Service, Spec, answer
-from priorshift.service.limits import read_body
 from priorshift.service.models import Answer, Input, Model
 from priorshift.service.parts import Committed
 from priorshift.service.problems import Problem
@@ -84,7 +83,7 @@ async def infer(service: Service, request: Request) -> Response:
     model = _model(service, request)
     if request.headers.get("content-encoding", "identity") != "identity":
         raise Problem("bad_request", "compressed requests are not taken")
-    body = await read_body(request, service.settings.max_body)
+    body = await service.body(request)
     wanted, found = await service.run(_looked_at, service, model, body, request.headers.get(HEADER))
     if isinstance(found, Input):
         service.keys.check(request.headers.get("authorization"), "adapt")
