@@ -26,7 +26,7 @@ def driver():
         yield found
 
 
-def wait_for(driver, script: str, seconds: float = 120.0):
+def wait_for(driver, script: str, seconds: float = serving.PATIENCE):
     """What a script returns as soon as that is true."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
