@@ -116,7 +116,8 @@ class Process:
             self.pid = nursery.fork(words, self._log.name)
         else:
             words = [*before, sys.executable, "-m", "priorshift", *words]
-            self.process = subprocess.Popen(words, stderr=self._log, env=ENVIRONMENT)
+            with open(self._log.name, "a") as log:
+                self.process = subprocess.Popen(words, stderr=log, env=ENVIRONMENT)
             self.pid = self.process.pid
         if ready:
             self.wait()

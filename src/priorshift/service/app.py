@@ -34,6 +34,7 @@ from priorshift.service.tracing import request_span
 
 Found = TypeVar("Found")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_SMALL = 64 << 10
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,100}")
 HEADERS = {
     "x-content-type-options": "nosniff",
@@ -107,6 +108,12 @@ class Service:
     async def run(self, function: Callable[..., Found], *values: Any) -> Found:
         """Work something out in another thread: the loop goes on meanwhile."""
         return await asyncio.get_running_loop().run_in_executor(self.threads, function, *values)
+
+    async def read(self, data: bytes, function: Callable[..., Found], *values: Any) -> Found:
+        """Work out what a body holds: at once where it is small, as another thread costs more."""
+        if len(data) <= _SMALL and not self.store.shared:
+            return function(*values, data)
+        return await self.run(function, *values, data)
 
     async def body(self, request: Request) -> bytes:
         """The body of a request, unless it is too large."""

@@ -108,7 +108,7 @@ async def post_batch(service: Service, request: Request) -> Response:
     """Learn from a batch and predict it, in one call; the same batch id again changes nothing."""
     id = stream_id(request)
     data = await service.body(request)
-    asked, model, given = await service.run(_read_batch, service, id, data)
+    asked, model, given = await service.read(data, _read_batch, service, id)
     found = await learned(service, id, asked.batch_id, given, model, asked.labels_follow)
     return answer(
         {
@@ -158,7 +158,7 @@ def _read_many(
 async def post_many(service: Service, request: Request) -> Response:
     """One batch for many streams: all of them learn, or none."""
     data = await service.body(request)
-    asked, parts = await service.run(_read_many, service, data)
+    asked, parts = await service.read(data, _read_many, service)
 
     def together(group: Group) -> dict[str, Answer]:
         return written(
