@@ -55,7 +55,7 @@ def changed(rng: np.random.Generator, sent: bytes) -> bytes:
     """A body with a few bytes changed, cut out or put in."""
     body = bytearray(sent)
     for _ in range(rng.integers(1, 6)):
-        place = int(rng.integers(0, len(body)) if rng.random() < 0.3 else rng.integers(0, 200))
+        place = int(rng.integers(0, len(body) + 1) if rng.random() < 0.3 else rng.integers(0, 200))
         some = rng.bytes(int(rng.integers(1, 9)))
         if rng.random() < 0.5:  # what stands in JSON is more telling than noise
             some = rng.choice(
