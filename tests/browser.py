@@ -90,7 +90,7 @@ def open_browser(dark: bool = False) -> Iterator:
             options.add_argument(flag)
         service = webdriver.ChromeService(executable_path=shutil.which("chromedriver"))
         driver = webdriver.Chrome(options=options, service=service)
-        driver.set_page_load_timeout(60)
+        driver.set_page_load_timeout(600)
         try:
             if dark:
                 scheme = [{"name": "prefers-color-scheme", "value": "dark"}]

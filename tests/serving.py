@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from argparse import ArgumentParser
@@ -24,6 +27,8 @@ from priorshift.service.command import add_arguments
 from priorshift.service.server import make_app, open_store
 
 CLASSES = ("cat", "dog", "owl")
+# Seconds until a test gives up: many, as the machine may have other work.
+PATIENCE = 600.0
 
 
 def probabilities(rng: np.random.Generator, labels: np.ndarray) -> np.ndarray:
@@ -81,7 +86,7 @@ def client(source: Path | list[str], state: Path | str, *more: str) -> Iterator[
         while not server.started:
             time.sleep(0.005)
         port = server.servers[0].sockets[0].getsockname()[1]
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as found:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as found:
             found.service = app.state.service
             yield found
     finally:
@@ -92,42 +97,49 @@ def client(source: Path | list[str], state: Path | str, *more: str) -> Iterator[
 class Process:
     """``priorshift serve`` in a process of its own.
 
-    With a ``nursery`` the process is forked off one that has imported everything already.
+    It listens on a port that is free, and says in its log on which. With a ``nursery`` the process
+    is forked off one that has imported everything already; ``before`` are words of a command that
+    starts it.
     """
 
     def __init__(
-        self, source: Path, state: Path | str, *more: str, ready: bool = True, nursery=None
+        self,
+        source: Path,
+        state: Path | str,
+        ready: bool = True,
+        nursery: Nursery | None = None,
+        before: tuple[str, ...] = (),
     ) -> None:
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        words = ["serve", "--source", str(source), "--state", str(state), "--port", str(self.port)]
-        words += ["--log-level", "warning", *more]
-        self._nursery = nursery
+        words = ["serve", "--source", str(source), "--state", str(state), "--port", "0"]
+        self._nursery, self._log = nursery, tempfile.NamedTemporaryFile("w+")  # noqa: SIM115
         if nursery is not None:
-            self.pid = nursery.fork(words)
+            self.pid = nursery.fork(words, self._log.name)
         else:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "priorshift", *words],
-                stderr=subprocess.PIPE,
-                env=ENVIRONMENT,
-                text=True,
-            )
+            words = [*before, sys.executable, "-m", "priorshift", *words]
+            with open(self._log.name, "a") as log:
+                self.process = subprocess.Popen(words, stderr=log, env=ENVIRONMENT)
             self.pid = self.process.pid
         if ready:
             self.wait()
 
-    def wait(self, seconds: float = 60.0) -> float:
-        """Wait until it is ready; how long that took."""
-        start = time.monotonic()
-        while time.monotonic() - start < seconds:
-            if self._nursery is None and self.process.poll() is not None:
-                raise AssertionError(f"the service has ended: {self.process.stderr.read()}")
-            try:
-                if httpx.get(f"{self.url}/v2/health/ready").status_code == 200:
-                    return time.monotonic() - start
-            except httpx.TransportError:
-                time.sleep(0.02)
-        raise AssertionError("the service does not get ready")
+    def logged(self) -> list[dict]:
+        """What it has written, line by line, as far as lines are whole."""
+        self._log.seek(0)
+        lines = self._log.read().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def wait(self) -> None:
+        """Wait until it is ready."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            ended = self._nursery is None and self.process.poll() is not None
+            for line in self.logged():
+                if line["message"].startswith("ready on "):
+                    self.url = line["message"].removeprefix("ready on ")
+                    return
+            assert not ended, f"the service has ended: {self.logged()}"
+            time.sleep(0.02)
+        raise AssertionError(f"the service does not get ready: {self.logged()}")
 
     def kill(self) -> None:
         """End it without a warning."""
@@ -136,22 +148,19 @@ class Process:
             self._nursery.bury()
         else:
             self.process.wait()
-            self.process.stderr.close()
+        self._log.close()
 
     def stop(self) -> tuple[int, list[dict]]:
         """Ask it to end; its exit status, and what it has logged."""
         self.process.send_signal(signal.SIGTERM)
-        _, text = self.process.communicate(timeout=60)
-        return self.process.returncode, [json.loads(line) for line in text.splitlines()]
+        return self.process.wait(), self.logged()
 
     def __enter__(self) -> Process:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        self.process.stderr.close()
+            self.kill()
 
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -161,9 +170,11 @@ from priorshift.cli import main
 from priorshift.service import command, server
 import uvicorn, uvloop, httptools, priorshift.risk.compiled
 for line in sys.stdin:
+    words, log = json.loads(line)
     pid = os.fork()
     if pid == 0:
-        os._exit(main(json.loads(line)))
+        os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), 2)
+        os._exit(main(words))
     print(pid, flush=True)
     if sys.stdin.readline() == "":
         os.kill(pid, 9)
@@ -185,9 +196,9 @@ class Nursery:
         )
         return self
 
-    def fork(self, words: list[str]) -> int:
-        """The process id of a new service."""
-        return int(self._ask(json.dumps(words)))
+    def fork(self, words: list[str], log: str) -> int:
+        """The process id of a new service that logs to a file."""
+        return int(self._ask(json.dumps([words, log])))
 
     def bury(self) -> None:
         """Wait for the end of the service that was killed."""
@@ -205,7 +216,9 @@ class Nursery:
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    """A port of the loopback that nobody listens on, and that no connection is given by chance."""
+    while True:
+        port = secrets.choice(range(20_000, 32_000))
+        with socket.socket() as found, contextlib.suppress(OSError):
+            found.bind(("127.0.0.1", port))
+            return port

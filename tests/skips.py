@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +24,13 @@ class Excuse(NamedTuple):
     pattern: str
     holds: bool
     advice: str = ""
+
+
+@functools.cache
+def can_mount() -> bool:
+    """Whether a process may have a small disk of its own, which nobody else sees."""
+    words = ["unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/"]
+    return bool(shutil.which("unshare")) and subprocess.run(words).returncode == 0
 
 
 def excuses(environment=os.environ) -> list[Excuse]:
@@ -68,6 +77,21 @@ def excuses(environment=os.environ) -> list[Excuse]:
             "there is no PostgreSQL here",
             not (shutil.which("pg_ctl") or list(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))),
             "the service is tested on SQLite alone: apt-get install postgresql",
+        ),
+        Excuse(
+            "no disk can be made here",
+            not can_mount(),
+            "the service is not tested on a full disk: that takes Linux and user namespaces",
+        ),
+        Excuse(
+            "could not import 'tritonclient",
+            importlib.util.find_spec("tritonclient") is None,
+            "clients of Triton are not tested: pip install 'tritonclient[http]'",
+        ),
+        Excuse(
+            "PRIORSHIFT_AXE does not name axe.min.js",
+            not os.path.isfile(environment.get("PRIORSHIFT_AXE", "")),
+            "accessibility is not tested: npm install axe-core, set PRIORSHIFT_AXE to axe.min.js",
         ),
         Excuse(r"[\w-]+\.npz is not in the data folder", True),
         Excuse("root may write all", getattr(os, "geteuid", lambda: 0)() == 0),

@@ -125,6 +125,8 @@ def test_pages_of_other_sites_are_kept_out(served, tmp_path):
             {"host": "evil.example"},
             {"origin": "http://evil.example"},
             {"origin": "null"},
+            {"host": "["},
+            {"origin": "http://["},
         ):
             found = client.post(path, json=body, headers=headers)
             assert (found.status_code, found.json()["code"]) == (403, "forbidden"), headers

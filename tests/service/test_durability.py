@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
 
 import serving
+import skips
 from priorshift import load
+from priorshift.cli import main
 from priorshift.saving import stream_to_bytes
+from priorshift.service.streams import learned
+
+SHOP = "/v1/streams/shop"
 
 
 class Sender(threading.Thread):
@@ -24,7 +34,7 @@ class Sender(threading.Thread):
         self.answers: list[dict] = []
 
     def run(self) -> None:
-        with httpx.Client(timeout=20) as client:
+        with httpx.Client(timeout=serving.PATIENCE) as client:
             for number, rows in enumerate(self.rows):
                 self.answers.append(self._send(client, serving.body(f"b{number}", rows)))
 
@@ -42,7 +52,7 @@ class Sender(threading.Thread):
 
 def check(senders, source, url) -> None:
     """Every answer and the state in the end are those of a service that was never disturbed."""
-    with httpx.Client(base_url=url, timeout=20) as client:
+    with httpx.Client(base_url=url, timeout=serving.PATIENCE) as client:
         for sender in senders:
             alone = load(source)
             for number, (rows, found) in enumerate(zip(sender.rows, sender.answers, strict=True)):
@@ -63,9 +73,13 @@ def kill_under_load(served, folder, kills: int, pause: float) -> None:
         for _ in range(kills):
             time.sleep(rng.uniform(0.0, pause))
             now[0].kill()
+            if rng.random() < 0.2:  # and once more, before it is ready
+                early = serving.Process(served.path, folder, nursery=nursery, ready=False)
+                time.sleep(rng.uniform(0.0, pause))
+                early.kill()
             now[0] = serving.Process(served.path, folder, nursery=nursery)
         for sender in senders:
-            sender.join(timeout=240)
+            sender.join(timeout=serving.PATIENCE)
             assert not sender.is_alive(), state
         check(senders, served.path, now[0].url)
         now[0].kill()
@@ -113,7 +127,7 @@ def test_a_signal_ends_it_after_everything_is_answered(served, tmp_path):
     assert not list(tmp_path.glob("*-wal"))
     with serving.Process(served.path, tmp_path) as process:
         for sender in senders:
-            sender.join(timeout=60)
+            sender.join(timeout=serving.PATIENCE)
         check(senders, served.path, process.url)
 
 
@@ -142,6 +156,95 @@ def test_a_commit_that_fails_changes_nothing(served, tmp_path):
         assert found["probabilities"] == alone.adapt_predict_proba(rows[1]).tolist()
 
 
+def on_a_disk(folder, setting: str) -> tuple[str, ...]:
+    """Words before a command that give it a disk of its own at ``folder``."""
+    folder.mkdir()
+    mount = f'mount -t tmpfs -o {setting} none "$0"'
+    words = f'{mount} && {{ head -c 1000000 /dev/zero > "$0/ballast"; exec "$@"; }}'
+    return ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", words, str(folder))
+
+
+@pytest.mark.skipif(not skips.can_mount(), reason="no disk can be made here")
+def test_a_full_disk(served, tmp_path, capsys):
+    """What does not fit is refused and changes nothing; with room again, the stream goes on."""
+    folder, alone, number = tmp_path / "state", load(served.path), 0
+    (rows,) = serving.batches(1, rows=500)
+    with (
+        serving.Process(served.path, folder, before=on_a_disk(folder, "size=3m")) as process,
+        httpx.Client(base_url=process.url, timeout=serving.PATIENCE) as client,
+    ):
+        inside = Path(f"/proc/{process.pid}/root{folder}")
+
+        def send() -> httpx.Response:
+            return client.post(f"{SHOP}/batches", json=serving.body(f"b{number}", rows))
+
+        while (found := send()).status_code == 200:
+            assert found.json()["probabilities"] == alone.adapt_predict_proba(rows).tolist()
+            number += 1
+        assert (found.status_code, found.json()["code"]) == (507, "storage_full")
+        state = stream_to_bytes(alone.deployment_, alone.stream_)
+        assert client.get(f"{SHOP}/state").content == state
+        for path in (f"{SHOP}/prior", f"{SHOP}/history", "/metrics", "/v2/health/ready"):
+            assert client.get(path).status_code == 200
+        (inside / "ballast").unlink()
+        assert send().json()["probabilities"] == alone.adapt_predict_proba(rows).tolist()
+        shutil.copytree(inside, tmp_path / "copy")
+    words = ["serve", "--source", str(served.path), "--state", str(tmp_path / "copy")]
+    assert main([*words, "--check"]) == 0, capsys.readouterr()
+    with serving.client(served.path, tmp_path / "copy") as client:
+        state = stream_to_bytes(alone.deployment_, alone.stream_)
+        assert client.get(f"{SHOP}/state").content == state
+
+
+@pytest.mark.skipif(not skips.can_mount(), reason="no disk can be made here")
+def test_a_disk_that_cannot_be_written(served, tmp_path):
+    folder = tmp_path / "state"
+    words = [sys.executable, "-m", "priorshift", "serve", "--source", str(served.path)]
+    found = subprocess.run(
+        [*on_a_disk(folder, "ro"), *words, "--state", str(folder), "--port", "0"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=serving.ENVIRONMENT,
+    )
+    assert found.returncode == 2
+    assert "cannot hold the state (Read-only file system)" in found.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("what", ["delete", "learn"])
+def test_what_changes_while_it_is_read(served, tmp_path, monkeypatch, what):
+    """A read is of one moment, and what it found then is not taken for what is there now."""
+    rows = serving.batches(3)
+    with serving.client(served.path, tmp_path) as client:
+        for number in range(2):
+            client.post(f"{SHOP}/batches", json=serving.body(f"b{number}", rows[number]))
+        before = client.get(f"{SHOP}/state").content
+        client.service.engine._cache.clear()  # as after a start
+        reader = client.service.engine._reader
+        find = reader.find_stream
+
+        def find_and_change(id):
+            found = find(id)
+            monkeypatch.undo()
+            service = client.service
+            if what == "delete":
+                change = service.engine.write([id], lambda group: group.delete(group.need(id)))
+            else:
+                model = service.models.default
+                change = learned(service, id, "b2", model.read(probabilities=rows[2]), model)
+            asyncio.run(change)
+            return found
+
+        monkeypatch.setattr(reader, "find_stream", find_and_change)
+        found = client.get(f"{SHOP}/state")
+        assert (found.content, found.headers["etag"]) == (before, '"2"')
+        if what == "delete":
+            assert client.get(SHOP).status_code == 404
+        else:
+            assert client.get(SHOP).json()["version"] == 3
+        last = client.post(f"{SHOP}/batches", json=serving.body("b3", rows[0])).json()
+        assert last["version"] == (1 if what == "delete" else 4)
+
+
 def test_two_writers_of_one_stream_are_serialised(served, tmp_path):
     rows = serving.batches(40, rows=4)
     with serving.client(served.path, tmp_path) as client:
@@ -150,7 +253,9 @@ def test_two_writers_of_one_stream_are_serialised(served, tmp_path):
             for number in range(own, 40, 4):
                 sent = serving.body(f"b{number}", rows[number])
                 answers[number] = httpx.post(
-                    f"{client.base_url}/v1/streams/shop/batches", json=sent, timeout=60
+                    f"{client.base_url}/v1/streams/shop/batches",
+                    json=sent,
+                    timeout=serving.PATIENCE,
                 ).json()
 
         answers: dict[int, dict] = {}

@@ -228,9 +228,9 @@ def test_refusals(client, head, data, words):
     assert words in found.json()["error"]
 
 
-@pytest.mark.parametrize("header", ["-1", "x", "0", "999999", "9" * 30, ""])
+@pytest.mark.parametrize("header", ["-1", "x", "0", "999999", "9" * 30, "", "\u00b2"])
 def test_a_wrong_length_of_the_header(client, header):
-    found = client.post(f"{MODEL}/infer", content=b"{}", headers={LENGTH: header})
+    found = client.post(f"{MODEL}/infer", content=b"{}", headers={LENGTH: header.encode("latin-1")})
     assert found.status_code == 400
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ import pytest
 import browser
 import serving
 
+AXE = os.environ.get("PRIORSHIFT_AXE", "")
+SERIOUS = ("serious", "critical")
 pytestmark = pytest.mark.skipif(browser.missing() is not None, reason=str(browser.missing()))
 
 
@@ -26,7 +30,7 @@ def driver():
         yield found
 
 
-def wait_for(driver, script: str, seconds: float = 120.0):
+def wait_for(driver, script: str, seconds: float = serving.PATIENCE):
     """What a script returns as soon as that is true."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -121,6 +125,23 @@ def test_names_are_text_never_markup(client, driver):
     browser.load(driver, f"{client.base_url}/", 1280)
     wait_for(driver, f"{text('errors')}.includes('<img src=x')")
     assert driver.execute_script("return document.querySelectorAll('img').length") == 0
+
+
+@pytest.mark.skipif(not os.path.isfile(AXE), reason="PRIORSHIFT_AXE does not name axe.min.js")
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_no_serious_fault(client, dark):
+    """The rules of axe-core, on the page and on the interface, wide and narrow."""
+    with browser.open_browser(dark) as driver:
+        driver.set_script_timeout(serving.PATIENCE)
+        for path in ("", "docs"):
+            for width in (1280, 390):
+                browser.load(driver, f"{client.base_url}/{path}", width)
+                ready = "#prior-chart svg .mean" if path == "" else "tbody tr"
+                wait_for(driver, f"document.querySelectorAll('{ready}').length")
+                driver.execute_script(Path(AXE).read_text(encoding="utf-8"))
+                found = driver.execute_async_script("axe.run().then(arguments[0])")
+                faults = [one for one in found["violations"] if one["impact"] in SERIOUS]
+                assert faults == [], (path, width)
 
 
 def test_the_policy_allows_no_inline_code(client):

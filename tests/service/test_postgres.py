@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -75,7 +76,7 @@ def test_two_services_and_one_that_dies(database, tmp_path, total):
 
         def send(own: int) -> None:
             """The batches of some streams, in turns to both services while both are there."""
-            with httpx.Client(timeout=30) as client:
+            with httpx.Client(timeout=serving.PATIENCE) as client:
                 for number in range(total // STREAMS):
                     for stream in range(own, STREAMS, 4):
                         answers[stream, number] = deliver(client, stream, number)
@@ -95,16 +96,14 @@ def test_two_services_and_one_that_dies(database, tmp_path, total):
                     turn += 1
                 time.sleep(0.01)
 
-        threads = [threading.Thread(target=send, args=[own]) for own in range(4)]
-        for thread in threads:
-            thread.start()
-        while len(answers) < total // 3:
-            time.sleep(0.01)
-        one.process.kill()
-        killed.set()
-        for thread in threads:
-            thread.join()
-        with httpx.Client(base_url=two.url, timeout=30) as client:
+        with ThreadPoolExecutor() as pool:
+            sent = [pool.submit(send, own) for own in range(4)]
+            while len(answers) < total // 3 and not any(part.done() for part in sent):
+                time.sleep(0.01)
+            one.process.kill()
+            killed.set()
+        assert [part.result() for part in sent] == [None] * 4
+        with httpx.Client(base_url=two.url, timeout=serving.PATIENCE) as client:
             for stream in range(STREAMS):
                 alone = load(source)
                 for number, batch in enumerate(rows[stream]):

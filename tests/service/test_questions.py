@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,6 +13,7 @@ import serving
 from priorshift import load
 
 SHOP = "/v1/streams/shop"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +121,30 @@ def test_metrics(asked):
     assert float(lines['priorshift_guard_evidence{stream="shop"}']) >= 0
     client.get("/v1/streams/none/prior")
     assert 'priorshift_errors_total{code="not_found"}' in client.get("/metrics").text
+
+
+def test_every_metric_of_the_dashboard_is_there(asked):
+    """Also every label that an expression names, and no metric is left out."""
+    client, _ = asked
+    client.get("/v1/streams/none/prior")  # an error to count
+    text = client.get("/metrics").text
+    there = {re.split(r"[{ ]", line)[0] for line in text.splitlines() if line[0] != "#"}
+    labels = set(re.findall(r'(\w+)="', text))
+    page = json.loads((DOCS / "service-grafana.json").read_text(encoding="utf-8"))
+    shown = [target["expr"] for panel in page["panels"] for target in panel["targets"]]
+    shown.append(page["templating"]["list"][1]["query"]["query"])
+    used = {name for one in shown for name in re.findall(r"priorshift_\w+", one)}
+    assert used <= there
+    by = {
+        name
+        for one in shown
+        for names in re.findall(r"by \(([^)]*)\)", one)
+        for name in names.split(", ")
+    }
+    assert by <= labels
+    families = {re.sub("_(bucket|count|sum|total|created)$", "", name) for name in there}
+    ours = {name for name in families if name.startswith("priorshift_")} - {"priorshift_info"}
+    assert ours == {re.sub("_(bucket|count|sum|total)$", "", name) for name in used}
 
 
 def test_metrics_of_many_streams_are_bounded(served, tmp_path):

@@ -32,7 +32,7 @@ def test_the_tutorial(tmp_path):
         env={**serving.ENVIRONMENT, "PATH": path},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=2 * serving.PATIENCE,
     )
     assert found.returncode == 0, found.stderr[-2000:]
     said = found.stdout

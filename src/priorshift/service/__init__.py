@@ -7,7 +7,7 @@ It is a thin wrapper over ``Deployment.step`` and the bytes of ``saving.stream_b
 * ``engine``: one thread that steps streams and commits them in groups, and what reads see;
 * ``app``, ``streams``, ``inference``: the routes; ``schemas``, ``tensors``: requests and answers;
 * ``keys``, ``limits``, ``problems``: who may, how much, and how a refusal looks;
-* ``metrics``, ``logs``, ``page``: what is seen from outside;
+* ``metrics``, ``logs``, ``tracing``, ``page``: what is seen from outside;
 * ``client``: the same from Python; ``command``: the command line.
 
 Nothing inside of the library imports it.

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 import orjson
@@ -30,9 +30,11 @@ from priorshift.service.models import Models
 from priorshift.service.problems import Problem, as_problem
 from priorshift.service.schemas import ErrorAnswer
 from priorshift.service.store import Store
+from priorshift.service.tracing import request_span
 
 Found = TypeVar("Found")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_SMALL = 64 << 10
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,100}")
 HEADERS = {
     "x-content-type-options": "nosniff",
@@ -107,6 +109,16 @@ class Service:
         """Work something out in another thread: the loop goes on meanwhile."""
         return await asyncio.get_running_loop().run_in_executor(self.threads, function, *values)
 
+    async def read(self, data: bytes, function: Callable[..., Found], *values: Any) -> Found:
+        """Work out what a body holds: at once where it is small, as another thread costs more."""
+        if len(data) <= _SMALL and not self.store.shared:
+            return function(*values, data)
+        return await self.run(function, *values, data)
+
+    async def body(self, request: Request) -> bytes:
+        """The body of a request, unless it is too large."""
+        return await read_body(request, self.settings.max_body)
+
     def close(self) -> None:
         """Finish what waits, and let everything go."""
         self.threads.shutdown()
@@ -152,25 +164,6 @@ def answer(found: Any, status: int = 200, headers: dict[str, str] | None = None)
 def _as_list(array: Any) -> Any:
     """An array whose numbers do not lie side by side."""
     return array.tolist()
-
-
-Body = TypeVar("Body")
-
-
-async def decoded(service: Service, request: Request, decoder: msgspec.json.Decoder[Body]) -> Body:
-    """The body of a request as the structure that its route takes."""
-    data = await read_body(request, service.settings.max_body)
-    return decode(data, decoder)
-
-
-def decode(data: bytes, decoder: msgspec.json.Decoder[Body]) -> Body:
-    """JSON as a structure, or why it is none."""
-    try:
-        return decoder.decode(data)
-    except msgspec.ValidationError as error:
-        raise Problem("invalid_input", f"the request is not as it should be: {error}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Problem("bad_request", f"the request is no JSON: {error}") from None
 
 
 def build(service: Service, routes: Sequence[Spec]) -> Starlette:
@@ -222,8 +215,31 @@ async def _respond(service: Service, request: Request, methods: dict[str, Spec])
     given = request.headers.get("x-request-id", "")
     request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
     spec = methods.get("GET" if request.method == "HEAD" else request.method)
+    route = "unknown" if spec is None else f"{spec.method} {spec.path}"
+    with request_span(route, request.headers) as noted:
+        response, client, code = await _handled(service, request, methods, spec, request_id)
+        noted.update(_attributes(request, spec, response, code, request_id))
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    response.headers["x-request-id"] = request_id
+    seconds = time.perf_counter() - start
+    service.metrics.request(route, response.status_code, code, seconds)
+    log_request(request_id, request, route, client, response.status_code, seconds)
+    return response
+
+
+async def _handled(
+    service: Service,
+    request: Request,
+    methods: dict[str, Spec],
+    spec: Spec | None,
+    request_id: str,
+) -> tuple[Response, str, str]:
+    """The answer, who has asked, and the code of a refusal."""
     client, code = "", ""
     try:
+        if service.keys.are_old:
+            await service.run(service.keys.refresh)
         _check_host(service, request)
         if spec is None:
             raise _no_such(request, methods)
@@ -241,28 +257,44 @@ async def _respond(service: Service, request: Request, methods: dict[str, Spec])
         response = answer(found, problem.status, problem.headers)
         _remember(service, request, found)
         log_request.failure(request_id, problem, error)
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
-    response.headers["x-request-id"] = request_id
-    route = "unknown" if spec is None else f"{spec.method} {spec.path}"
-    seconds = time.perf_counter() - start
-    service.metrics.request(route, response.status_code, code, seconds)
-    log_request(request_id, request, route, client, response.status_code, seconds)
-    return response
+    return response, client, code
+
+
+def _attributes(
+    request: Request, spec: Spec | None, response: Response, code: str, request_id: str
+) -> dict[str, Any]:
+    """What a trace says of a request, by OpenTelemetry's names where it has one."""
+    found = {
+        "http.request.method": request.method,
+        "url.path": request.scope["path"],
+        "http.response.status_code": response.status_code,
+        "priorshift.request_id": request_id,
+    }
+    if spec is not None:
+        found["http.route"] = spec.path
+    if code:
+        found["error.type"] = code
+    return found
 
 
 def _check_host(service: Service, request: Request) -> None:
     """Keep pages of other sites from reaching a service that asks for no key."""
     host = request.headers.get("host", "")
-    if service.settings.hosts and not service.keys.there_are:
-        name = urlsplit(f"//{host}").hostname or ""
-        if name not in service.settings.hosts:
-            raise Problem("forbidden", f"this service does not go by the name {host!r}")
+    names = () if service.keys.there_are else service.settings.hosts
+    if names and _split(f"//{host}").hostname not in names:
+        raise Problem("forbidden", f"this service does not go by the name {host!r}")
     origin = request.headers.get("origin")
     if request.method in ("GET", "HEAD") or origin is None:
         return
-    if urlsplit(origin).netloc != host:
+    if _split(origin).netloc != host:
         raise Problem("forbidden", f"requests from pages of {origin!r} are not taken")
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:  # brackets that no address has
+        return urlsplit("")
 
 
 def _no_such(request: Request, methods: dict[str, Spec]) -> Problem:

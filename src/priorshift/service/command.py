@@ -170,10 +170,12 @@ def _server(config: Any, service: Any) -> Any:
     class Server(uvicorn.Server):
         """Ends with status 0 when it was asked to, after it has answered what it had taken."""
 
-        def _log_started_message(self, listeners: Any) -> None:
-            for listener in listeners:
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            kind = "https" if config.is_ssl else "http"
+            for listener in sockets or ():
                 host, port = listener.getsockname()[:2]
-                _log.info("ready on http://%s:%d", f"[{host}]" if ":" in host else host, port)
+                _log.info("ready on %s://%s:%d", kind, f"[{host}]" if ":" in host else host, port)
 
         @contextmanager
         def capture_signals(self) -> Iterator[None]:

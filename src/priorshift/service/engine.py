@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from priorshift.errors import FileFormatError
+from priorshift.service import tracing
 from priorshift.service.models import Model, Models
 from priorshift.service.parts import Committed, opened_stream, state_bytes, store_parts
 from priorshift.service.problems import Problem, StorageProblem, as_problem
@@ -161,10 +162,12 @@ class Job(NamedTuple):
     """What is to be done in a transaction, and the streams that it changes.
 
     ``run`` works everything out before it writes anything: if it fails, it alone has failed.
+    ``span`` is that of the request.
     """
 
     streams: tuple[str, ...]
     run: Callable[[Group], Any]
+    span: Any = None
 
 
 class Engine:
@@ -190,7 +193,7 @@ class Engine:
         self.models, self.store, self.limits = models, store, limits or Limits()
         self.watch = watch
         self._cache: OrderedDict[str, Committed] = OrderedDict()
-        self._cache_lock = threading.Lock()
+        self._cache_lock, self._commits = threading.Lock(), 0
         self._queue: queue.SimpleQueue[tuple[Job, _Promise] | None] = queue.SimpleQueue()
         self._reader, self._reader_lock = store.connect(), threading.Lock()
         self._writer: Connection | None = store.connect()
@@ -199,23 +202,30 @@ class Engine:
 
     # reads
     def read(self, question: Callable[[Connection], Result]) -> Result:
-        """Ask the database; at once, in the caller's thread."""
+        """Ask the database as it is at one moment; at once, in the caller's thread."""
         with self._reader_lock:
             try:
-                return question(self._reader)
-            except StorageProblem:
-                self._reader.rollback()
+                with self._reader.reading():
+                    return question(self._reader)
+            except StorageProblem:  # the connection may be gone: once more, with another
                 self._reader.close()
                 self._reader = self.store.connect()
-                return question(self._reader)
+                with self._reader.reading():
+                    return question(self._reader)
 
     def committed(self, id: str) -> Committed:
         """The last committed version of a stream."""
         found = None if self.store.shared else self._cached(id)
-        if found is None:
-            found = self.read(lambda connection: self.fetch(connection, id))
+        if found is not None:
+            return found
+        commits = self._commits
+        found = self.read(lambda connection: self.fetch(connection, id))
         if found is None:
             raise Problem("not_found", f"there is no stream {id!r}")
+        with self._cache_lock:
+            # What was read before a commit may be old by now, or deleted.
+            if self._commits == commits:
+                self._keep(found)
         return found
 
     def fetch(self, connection: Connection, id: str) -> Committed | None:
@@ -232,10 +242,7 @@ class Engine:
         if row is None:
             return None
         model = self.models.of_stream(row.model)
-        found = opened_stream(model, row, connection)
-        if connection is not self._writer:  # what the writer sees may not be committed yet
-            self._keep(found)
-        return found
+        return opened_stream(model, row, connection)
 
     def _cached(self, id: str) -> Committed | None:
         with self._cache_lock:
@@ -245,16 +252,20 @@ class Engine:
             return found
 
     def _keep(self, found: Committed) -> None:
-        """Put a committed version into memory, unless a later one is there."""
+        self._cache[found.row.id] = found
+        self._cache.move_to_end(found.row.id)
+        while len(self._cache) > self.limits.cached:
+            self._cache.popitem(last=False)
+
+    def _publish(self, tips: dict[str, Committed | None]) -> None:
+        """Let everybody see what was committed."""
         with self._cache_lock:
-            old = self._cache.get(found.row.id)
-            same = old is not None and old.row.number == found.row.number
-            if old is not None and same and old.row.version > found.row.version:
-                return
-            self._cache[found.row.id] = found
-            self._cache.move_to_end(found.row.id)
-            while len(self._cache) > self.limits.cached:
-                self._cache.popitem(last=False)
+            self._commits += 1
+            for id, tip in tips.items():
+                if tip is None:
+                    self._cache.pop(id, None)
+                else:
+                    self._keep(tip)
 
     # writes
     async def write(self, streams: Sequence[str], run: Callable[[Group], Result]) -> Result:
@@ -264,7 +275,7 @@ class Engine:
                 "busy", "too much waits to be written: send it again", {"retry-after": "1"}
             )
         promise = _Promise(asyncio.get_running_loop())
-        self._queue.put((Job(tuple(streams), run), promise))
+        self._queue.put((Job(tuple(streams), run, tracing.here()), promise))
         found: Result = await promise.future
         return found
 
@@ -330,15 +341,11 @@ class Engine:
             group.look(id)
         outcomes = [_attempt(job, group) for job in jobs]
         group.flush()
-        start = time.perf_counter()
+        at, start = time.time_ns(), time.perf_counter()
         connection.commit()
         seconds = time.perf_counter() - start
-        for id, tip in group.tips.items():
-            if tip is not None:
-                self._keep(tip)
-            else:
-                with self._cache_lock:
-                    self._cache.pop(id, None)
+        self._publish(group.tips)
+        tracing.past_span("commit", (job.span for job in jobs), at, seconds)
         if self.watch is not None:
             self.watch(group.news, seconds)
         return outcomes
@@ -370,7 +377,8 @@ def _settle(promises: list[_Promise], outcomes: list[Any]) -> None:
 def _attempt(job: Job, group: Group) -> Any:
     """A job's result, or why it was refused: the others of the group go on."""
     try:
-        return job.run(group)
+        with tracing.span("adapt", job.span, streams=job.streams):
+            return job.run(group)
     except StorageProblem:
         raise
     except Exception as error:

@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from priorshift import __version__
 from priorshift.service.app import Service, Spec, answer
-from priorshift.service.limits import read_body
 from priorshift.service.models import Answer, Input, Model
 from priorshift.service.parts import Committed
 from priorshift.service.problems import Problem
@@ -84,8 +83,9 @@ async def infer(service: Service, request: Request) -> Response:
     model = _model(service, request)
     if request.headers.get("content-encoding", "identity") != "identity":
         raise Problem("bad_request", "compressed requests are not taken")
-    body = await read_body(request, service.settings.max_body)
-    wanted, found = await service.run(_looked_at, service, model, body, request.headers.get(HEADER))
+    body = await service.body(request)
+    header = request.headers.get(HEADER)
+    wanted, found = await service.read(body, _looked_at, service, model, header)
     if isinstance(found, Input):
         service.keys.check(request.headers.get("authorization"), "adapt")
         stream, batch_id = _named(wanted)
@@ -95,7 +95,7 @@ async def infer(service: Service, request: Request) -> Response:
 
 
 def _looked_at(
-    service: Service, model: Model, body: bytes, header: str | None
+    service: Service, model: Model, header: str | None, body: bytes
 ) -> tuple[Wanted, Answer | Input]:
     """A request, and its answer where nothing is to be learned; else what is to be learned."""
     wanted = read_request(body, header)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from threading import Lock
 
 from priorshift.errors import InputError
-from priorshift.service.problems import Problem
+from priorshift.service.problems import Problem, StorageProblem
 from priorshift.service.store import Connection, KeyRow
 
 SCOPES = ("read", "predict", "adapt", "admin")
@@ -50,17 +51,22 @@ class Keys:
 
     def __init__(self, read: Callable[[], list[KeyRow]]) -> None:
         self._read, self._lock = read, Lock()
-        self._known: dict[bytes, KeyRow] = {}
-        self._at = -_REFRESH
-        self.refresh()
+        self._known = {row.digest: row for row in read()}
+        self._at = time.monotonic()
+
+    @property
+    def are_old(self) -> bool:
+        """Whether it is time to read them again."""
+        return time.monotonic() - self._at >= _REFRESH
 
     def refresh(self) -> None:
-        """Read the stored keys again, if it was not done just now."""
+        """Read the stored keys again; where that fails, those that are known stay."""
         with self._lock:
-            if time.monotonic() - self._at < _REFRESH:
+            if not self.are_old:  # another thread was first
                 return
             self._at = time.monotonic()
-        self._known = {row.digest: row for row in self._read()}
+        with suppress(StorageProblem):
+            self._known = {row.digest: row for row in self._read()}
 
     @property
     def there_are(self) -> bool:
@@ -69,7 +75,6 @@ class Keys:
 
     def check(self, header: str | None, scope: str) -> str:
         """The name of the key in an Authorization header, if it allows what is asked for."""
-        self.refresh()
         if not self._known:
             return "anyone"
         kind, _, key = (header or "").partition(" ")

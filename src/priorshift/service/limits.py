@@ -15,7 +15,7 @@ _CLIENTS = 10_000
 async def read_body(request: Request, most: int) -> bytes:
     """The body of a request; one that is too large is refused before it is all there."""
     said = request.headers.get("content-length", "0")
-    if not said.isdigit():
+    if not said.isdecimal():
         raise Problem("bad_request", "Content-Length is no number")
     parts, size = [], int(said)
     if size <= most:

@@ -20,16 +20,10 @@ def check(options: argparse.Namespace) -> None:
     if not options.source:
         raise InputError("give --source FILE too: the streams are read with it")
     models = Models.load(options.source)
-    store = open_store(options.state)
-    try:
+    with closing(open_store(options.state)) as store:
         found = verify(models, store)
-        connection = store.connect()
-        try:
+        with closing(store.connect()) as connection:
             streams, others = connection.count_streams(), connection.used_models()
-        finally:
-            connection.close()
-    finally:
-        store.close()
     if found:
         raise FileFormatError(f"{len(found)} faults; the first: {found[0]}")
     unread = sorted(others - set(models.by_key))
@@ -54,9 +48,10 @@ def back_up(state: str, target: str) -> None:
 
 def change_keys(options: argparse.Namespace) -> None:
     """Make, remove or list API keys, also while the service runs."""
-    store = open_store(options.state, alone=False)
-    connection = store.connect()
-    try:
+    with (
+        closing(open_store(options.state, alone=False)) as store,
+        closing(store.connect()) as connection,
+    ):
         if options.add_key:
             print(new_key(connection, options.add_key, options.scope))
         elif options.remove_key:
@@ -65,6 +60,3 @@ def change_keys(options: argparse.Namespace) -> None:
         else:
             for key in connection.list_keys():
                 print(f"{key.name}\t{key.scope}")
-    finally:
-        connection.close()
-        store.close()

@@ -16,6 +16,7 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from priorshift import __version__
+from priorshift.errors import PriorshiftError
 
 if TYPE_CHECKING:
     from priorshift.service.app import Service
@@ -110,11 +111,9 @@ class Metrics:
         yield from (prior, evidence, version)
 
     def _add(self, id: str, prior: Any, evidence: Any, version: Any) -> None:
-        from priorshift.service.problems import Problem
-
         try:
             found = self._service.engine.committed(id)
-        except (Problem, ValueError):  # gone meanwhile, or damaged: its own routes say so
+        except PriorshiftError:  # gone meanwhile, or damaged: its own routes say so
             return
         deployment, stream = found.model.deployment, found.stream
         for label, share in zip(found.model.classes, deployment.prior(stream), strict=True):

@@ -110,6 +110,10 @@ class Model:
         return [plain(label) for label in self.deployment.source.classes]
 
     @cached_property
+    def _places(self) -> dict[tuple[bool, Label], int]:
+        return {(isinstance(label, str), label): k for k, label in enumerate(self.classes)}
+
+    @cached_property
     def takes(self) -> str:
         """What this source reads: "probabilities" or "rows"."""
         model = self.deployment.source.model.estimator
@@ -169,10 +173,10 @@ class Model:
 
     def _known_label(self, label: Label) -> Any:
         """The class of that label: 1 and 1.0 are one number to JSON, 1 and "1" are not."""
-        for k, known in enumerate(self.classes):
-            if known == label and isinstance(known, str) == isinstance(label, str):
-                return self.deployment.source.classes[k]
-        raise InputError(f"labels holds {label!r}, which is none of the classes")
+        place = self._places.get((isinstance(label, str), label))
+        if place is None:
+            raise InputError(f"labels holds {label!r}, which is none of the classes")
+        return self.deployment.source.classes[place]
 
     def _array(self, given: Any) -> FloatArray:
         """Rows of numbers; null is a missing value."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from priorshift.errors import FileFormatError
 from priorshift.monitoring.history import NO_TIME, History
 from priorshift.saving import stream_from_bytes, stream_to_bytes
 from priorshift.service.models import Model
@@ -122,8 +123,11 @@ def opened_stream(model: Model, row: StreamRow, connection: Connection) -> Commi
         width = 1 + stream.history.records.shape[1]
         data = b"".join(map(opened, connection.history(row.number)))
         table = np.frombuffer(data).reshape(-1, width)
-        stream = stream._replace(history=History(table[:, 1:].copy()))
-        times = table[:, 0].copy()
-    # What is read in parts has to be a whole: the same check as for bytes that come from outside.
+        history, times = History(table[:, 1:].copy()), table[:, 0].copy()
+        stream = stream._replace(history=history)
+        try:  # what is read in parts has to be a whole
+            history.check(deployment.history)
+        except ValueError as error:
+            raise FileFormatError(f"{error}: restore a back-up") from error
     places = tuple(version for version, _ in records)
     return Committed(row._replace(state=b""), model, stream, places, times)

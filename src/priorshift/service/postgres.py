@@ -27,6 +27,7 @@ _SET_UP_LOCK = 0x70725356
 
 class _PostgresConnection(Connection):
     lock = " FOR UPDATE"
+    snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
     def __init__(self, url: str) -> None:
         try:

@@ -27,7 +27,7 @@ CODES = {
 """Every code with its status."""
 
 
-class Problem(Exception):
+class Problem(PriorshiftError):
     """A request that is refused, with one of ``CODES``.
 
     Examples

@@ -6,9 +6,11 @@ are for is known: `models` reads them.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+
+from priorshift.service.problems import Problem
 
 ID = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}$"
 """What the name of a stream may be."""
@@ -199,3 +201,22 @@ class ErrorAnswer(msgspec.Struct, kw_only=True):
     error: str
     code: str
     request_id: str
+
+
+Body = TypeVar("Body")
+
+
+def decode(data: bytes, decoder: msgspec.json.Decoder[Body]) -> Body:
+    """JSON as a structure, or why it is none.
+
+    Examples
+    --------
+    >>> decode(b'{"model": "returns"}', msgspec.json.Decoder(CreateRequest)).model
+    'returns'
+    """
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError as error:
+        raise Problem("invalid_input", f"the request is not as it should be: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Problem("bad_request", f"the request is no JSON: {error}") from None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import closing
 
 from starlette.applications import Starlette
 
@@ -14,7 +16,7 @@ from priorshift.service.models import Models
 from priorshift.service.openapi import openapi
 from priorshift.service.parts import opened_stream
 from priorshift.service.sqlite import SQLite
-from priorshift.service.store import Store
+from priorshift.service.store import Connection, Store
 
 ROUTES = (*inference.ROUTES, *streams.ROUTES, *questions.ROUTES, *overview.ROUTES)
 """Every route of the service."""
@@ -59,44 +61,42 @@ def verify(models: Models, store: Store) -> list[str]:
     found = store.check()
     if found:
         return found
-    connection = store.connect()
+    with closing(store.connect()) as connection, connection.reading():
+        return list(_other_sources(models, connection)) or list(_damage(models, connection))
+
+
+def _other_sources(models: Models, connection: Connection) -> Iterator[str]:
+    known, used = connection.models(), connection.used_models()
+    for key, model in models.by_key.items():
+        if key in used and known.get(key, model.digest) != model.digest:
+            yield (
+                f"the state was learned with another source than this {key}: serve that one, give "
+                f"this one another version ({model.name}@VERSION=FILE), or another --state"
+            )
+
+
+def _damage(models: Models, connection: Connection) -> Iterator[str]:
+    after = ""
+    while rows := connection.list_streams(after, 500):
+        after = rows[-1].id
+        for id in (row.id for row in rows):
+            row = connection.find_stream(id)
+            if row is not None and row.model in models.by_key:
+                try:
+                    opened_stream(models.by_key[row.model], row, connection)
+                except FileFormatError as error:
+                    yield f"the stream {id!r}: {error}"
     try:
-        known = connection.models()
-        for key, model in models.by_key.items():
-            if known.get(key, model.digest) != model.digest and key in connection.used_models():
-                return [
-                    f"the state was learned with another source than this {key}: serve that one, "
-                    f"give this one another version ({model.name}@VERSION=FILE), or another --state"
-                ]
-        after = ""
-        while rows := connection.list_streams(after, 500):
-            after = rows[-1].id
-            for row in rows:
-                if row.model in models.by_key:
-                    whole = connection.find_stream(row.id)
-                    if whole is None:
-                        continue  # another process has deleted it
-                    try:
-                        opened_stream(models.by_key[row.model], whole, connection)
-                    except FileFormatError as error:
-                        found.append(f"the stream {row.id!r}: {error}")
-        try:
-            for _ in connection.list_answers():
-                pass
-        except FileFormatError as error:
-            found.append(str(error))
-        return found
-    finally:
-        connection.close()
+        for _ in connection.list_answers():
+            pass
+    except FileFormatError as error:
+        yield str(error)
 
 
 def register(models: Models, store: Store) -> None:
     """Remember what the models are, so that another under the same name is noticed."""
-    connection = store.connect()
-    try:
+    with closing(store.connect()) as connection:
         known = connection.models()
         for key, model in models.by_key.items():
             if known.get(key) != model.digest:
                 connection.put_model(key, model.digest)
-    finally:
-        connection.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
@@ -134,6 +135,8 @@ class Connection:
 
     lock = ""
     """What makes a SELECT hold its rows until the end of the transaction."""
+    snapshot = "BEGIN"
+    """What begins a transaction that sees the database as it is at one moment."""
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> Cursor:
         """Execute a statement with ? for values."""
@@ -154,6 +157,15 @@ class Connection:
     def commit(self) -> None:
         """Make everything since ``begin`` durable."""
         self.run("COMMIT")
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """See the database as it is at one moment, in as many statements as it takes."""
+        self.run(self.snapshot)
+        try:
+            yield
+        finally:
+            self.rollback()
 
     # streams
     def find_version(self, id: str, lock: bool = False) -> tuple[int, int] | None:

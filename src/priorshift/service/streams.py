@@ -11,10 +11,9 @@ from starlette.responses import Response
 
 from priorshift.errors import FileFormatError
 from priorshift.saving import stream_from_bytes, stream_to_bytes
-from priorshift.service.app import Service, Spec, answer, decode, decoded
+from priorshift.service.app import Service, Spec, answer
 from priorshift.service.engine import Group
 from priorshift.service.learning import learn, written
-from priorshift.service.limits import read_body
 from priorshift.service.models import Answer, Input, Model
 from priorshift.service.parts import Committed
 from priorshift.service.problems import Problem
@@ -30,6 +29,7 @@ from priorshift.service.schemas import (
     StreamDetail,
     StreamsAnswer,
     VersionAnswer,
+    decode,
 )
 from priorshift.stream import Stream
 
@@ -77,14 +77,14 @@ def number_of(request: Request, name: str, usual: float, least: float, most: flo
     return value
 
 
-def _model_of(service: Service, id: str) -> tuple[Model, bool]:
-    """The model of a stream, and whether the stream is there; if not, it would begin with it."""
+def _model_of(service: Service, id: str) -> Model:
+    """The model of a stream, or the one that it would begin with."""
     try:
-        return service.engine.committed(id).model, True
+        return service.engine.committed(id).model
     except Problem as problem:
         if problem.code != "not_found":
             raise
-        return service.models.default, False
+        return service.models.default
 
 
 def check_rows(service: Service, rows: Any) -> None:
@@ -100,17 +100,26 @@ def check_rows(service: Service, rows: Any) -> None:
 def _read_batch(service: Service, id: str, data: bytes) -> tuple[BatchRequest, Model, Input]:
     asked = decode(data, _BATCH)
     check_rows(service, asked.rows if asked.probabilities is None else asked.probabilities)
-    model, _ = _model_of(service, id)
+    model = _model_of(service, id)
     return asked, model, model.read(asked.rows, asked.probabilities, asked.labels, asked.timestamp)
 
 
 async def post_batch(service: Service, request: Request) -> Response:
     """Learn from a batch and predict it, in one call; the same batch id again changes nothing."""
     id = stream_id(request)
-    data = await read_body(request, service.settings.max_body)
-    asked, model, given = await service.run(_read_batch, service, id, data)
+    data = await service.body(request)
+    asked, model, given = await service.read(data, _read_batch, service, id)
     found = await learned(service, id, asked.batch_id, given, model, asked.labels_follow)
-    return batch_answer(model, id, asked.batch_id, found)
+    return answer(
+        {
+            "stream": id,
+            "batch_id": asked.batch_id,
+            "version": found.version,
+            "labels": model.labels(found.proba),
+            "probabilities": found.proba,
+            "prior": found.prior,
+        }
+    )
 
 
 async def learned(
@@ -126,20 +135,6 @@ async def learned(
     return await service.engine.write([id], job)
 
 
-def batch_answer(model: Model, id: str, batch_id: str, found: Answer) -> Response:
-    """An answer as JSON."""
-    return answer(
-        {
-            "stream": id,
-            "batch_id": batch_id,
-            "version": found.version,
-            "labels": model.labels(found.proba),
-            "probabilities": found.proba,
-            "prior": found.prior,
-        }
-    )
-
-
 def _read_many(
     service: Service, data: bytes
 ) -> tuple[ManyRequest, dict[str, tuple[Model, Input, Any]]]:
@@ -153,7 +148,7 @@ def _read_many(
         places.setdefault(id, []).append(place)
     parts = {}
     for id, own in places.items():
-        model, _ = _model_of(service, id)
+        model = _model_of(service, id)
         rows = [given[place] for place in own]
         taken = (rows, None) if asked.probabilities is None else (None, rows)
         parts[id] = (model, model.read(*taken), own)
@@ -162,8 +157,8 @@ def _read_many(
 
 async def post_many(service: Service, request: Request) -> Response:
     """One batch for many streams: all of them learn, or none."""
-    data = await read_body(request, service.settings.max_body)
-    asked, parts = await service.run(_read_many, service, data)
+    data = await service.body(request)
+    asked, parts = await service.read(data, _read_many, service)
 
     def together(group: Group) -> dict[str, Answer]:
         return written(
@@ -194,7 +189,7 @@ async def post_many(service: Service, request: Request) -> Response:
 async def put_stream(service: Service, request: Request) -> Response:
     """Make a new stream, of the model that is named."""
     id = stream_id(request)
-    data = await read_body(request, service.settings.max_body)
+    data = await service.body(request)
     asked = decode(data, _CREATE) if data.strip() else CreateRequest()
     name, _, version = (asked.model or "").partition("@")
     model = service.models.find(name or None, version or None)
@@ -254,7 +249,7 @@ async def delete_stream(service: Service, request: Request) -> Response:
 
 async def post_labels(service: Service, request: Request) -> Response:
     """Learn labels of a batch that was sent with ``labels_follow``."""
-    id, asked = stream_id(request), await decoded(service, request, _LABELS)
+    id, asked = stream_id(request), decode(await service.body(request), _LABELS)
 
     def job(group: Group) -> int:
         tip = group.need(id)
@@ -284,8 +279,8 @@ async def get_state(service: Service, request: Request) -> Response:
 async def put_state(service: Service, request: Request) -> Response:
     """Replace what a stream has learned; with If-Match only that version of it."""
     id, wanted = stream_id(request), request.headers.get("if-match")
-    data = await read_body(request, service.settings.max_body)
-    model = (await service.run(_model_of, service, id))[0]
+    data = await service.body(request)
+    model = await service.run(_model_of, service, id)
     stream = await service.run(_stream_of, model, data)
 
     def job(group: Group) -> int:

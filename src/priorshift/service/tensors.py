@@ -12,6 +12,7 @@ import numpy as np
 import orjson
 
 from priorshift.service.problems import Problem
+from priorshift.service.schemas import decode
 from priorshift.typing import AnyArray
 
 _TYPES = {
@@ -50,7 +51,7 @@ class InferRequest(msgspec.Struct, kw_only=True):
     inputs: Annotated[list[InputTensor], msgspec.Meta(min_length=1, max_length=1)]
     id: Annotated[str, msgspec.Meta(max_length=200)] = ""
     parameters: dict[str, Value] = {}
-    outputs: list[OutputWish] | None = None
+    outputs: Annotated[list[OutputWish], msgspec.Meta(max_length=3)] | None = None
 
 
 class OutputTensor(msgspec.Struct, kw_only=True):
@@ -92,15 +93,10 @@ def read_request(body: bytes, header: str | None) -> Wanted:
     """
     size = len(body)
     if header is not None:
-        size = int(header) if header.isdigit() and len(header) < 12 else -1
+        size = int(header) if header.isdecimal() and len(header) < 12 else -1
         if not 0 < size <= len(body):
             raise Problem("bad_request", f"{HEADER} is {header!r}, of a body of {len(body)} bytes")
-    try:
-        request = _DECODER.decode(body[:size])
-    except msgspec.ValidationError as error:
-        raise Problem("invalid_input", f"the request is not as it should be: {error}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Problem("bad_request", f"the request is no JSON: {error}") from None
+    request = decode(body[:size], _DECODER)
     (tensor,) = request.inputs
     return Wanted(request, _rows(tensor, memoryview(body)[size:]))
 
