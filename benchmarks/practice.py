@@ -1,4 +1,4 @@
-"""What the defaults outside the paper's preset are worth: errors in %, predict first.
+"""The practice preset and the forms of flh-ftl: errors in %, predict first.
 
 ``python -m benchmarks.practice [--only uogd,fth,flh] [--rounds T] [--seeds S] [--data NAME,...]``
 """

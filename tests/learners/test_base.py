@@ -118,16 +118,16 @@ def test_forms_of_the_estimate(source, batches, form):
 
 
 def test_the_practice_preset_takes_what_the_held_out_set_shows():
-    """The paper's settings are one word away; what is given by hand stays in both."""
+    """The default is the paper's; what is given by hand stays in both."""
     for kind in (UOGD, FTH, FTFWH):
-        assert kind().preset == "practice"
-        assert kind().estimator == BBSE(soft=None)
-        assert kind(preset="paper").estimator == BBSE()
-        assert kind(estimator="mlls").estimator == MLLS()
-    assert (FTH().calibration, FTH(preset="paper").calibration) == ("auto", "none")
-    assert UOGD().form == "simplex"
-    assert UOGD().anytime
-    assert not UOGD(preset="paper").anytime
+        assert kind().preset == "paper"
+        assert kind().estimator == BBSE()
+        assert kind(preset="practice").estimator == BBSE(soft=None)
+        assert kind(preset="practice", estimator="mlls").estimator == MLLS()
+    assert (FTH().calibration, FTH(preset="practice").calibration) == ("none", "auto")
+    assert UOGD(preset="practice").form == "simplex"
+    assert UOGD(preset="practice").anytime
+    assert not UOGD().anytime
     assert ATLAS().preset == AtlasAda().preset == ROGD().preset == "paper"
 
 

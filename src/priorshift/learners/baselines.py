@@ -11,7 +11,7 @@ from priorshift._numerics import reweight
 from priorshift._validation import check_choice, check_integer, check_positive
 from priorshift.learners.base import Learner
 from priorshift.learners.linear.ensemble import positive_sigma
-from priorshift.learners.settings import PRACTICE, PRESETS, PriorSettings, StepSettings
+from priorshift.learners.settings import PRESETS, PriorSettings, StepSettings
 from priorshift.learners.trackers.late import Late, estimate_change
 from priorshift.priors import project_simplex
 from priorshift.source import Batch, Source
@@ -66,20 +66,20 @@ class HistorySettings(PriorSettings):
 
     Parameters
     ----------
-    preset : {"practice", "paper"}
-        "practice": BBSE with f0's labels or probabilities, whichever is less noisy on the held-out
-        set, and f0 calibrated there, "auto"; "paper": labels, and f0 as it is. (Presets that the
-        linear learners have besides are taken for the paper's.)
+    preset : {"paper", "practice"}
+        "paper", the default: BBSE with f0's labels, and f0 as it is; "practice": with its labels or
+        probabilities, whichever is less noisy on the held-out set, and f0 calibrated there, "auto".
+        (Presets that the linear learners have besides are taken for the paper's.)
 
     Examples
     --------
-    >>> FTH().estimator.name, FTH(preset="paper").estimator.name
-    ('bbse-auto', 'bbse')
-    >>> FTH().calibration, FTH(preset="paper").calibration
-    ('auto', 'none')
+    >>> FTH().estimator.name, FTH(preset="practice").estimator.name
+    ('bbse', 'bbse-auto')
+    >>> FTH().calibration, FTH(preset="practice").calibration
+    ('none', 'auto')
     """
 
-    preset: str = PRACTICE
+    preset: str = "paper"
     uses_late_labels: ClassVar[bool] = True
     reweights: ClassVar[bool] = True
 

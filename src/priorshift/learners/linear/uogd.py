@@ -10,7 +10,7 @@ import numpy as np
 
 from priorshift._validation import check_positive
 from priorshift.learners.linear.ensemble import linear_proba, positive_sigma
-from priorshift.learners.settings import PRACTICE, LinearSettings
+from priorshift.learners.settings import LinearSettings
 from priorshift.risk import gradient_step
 from priorshift.source import Batch, Source
 from priorshift.typing import Float32Array, FloatArray
@@ -51,8 +51,6 @@ class UOGD(LinearSettings):
 
     Parameters
     ----------
-    preset : {"practice", "paper", "theory", "anytime"}
-        As in ``StepSettings``; by default what serves best, and not the paper's.
     step : float, optional
         :math:`\eta`. By default :math:`\Gamma / (G \sqrt T)` in the paper preset and
         :math:`\Gamma\sigma / (2 G \sqrt{KT})` (Lemma 3's static bound) in the theory preset;
@@ -63,11 +61,10 @@ class UOGD(LinearSettings):
 
     Examples
     --------
-    >>> UOGD(step=0.1).step, UOGD().estimator.name, UOGD(preset="paper").estimator.name
-    (0.1, 'bbse-auto', 'bbse')
+    >>> UOGD(step=0.1).step, UOGD().estimator.name, UOGD(preset="practice").estimator.name
+    (0.1, 'bbse', 'bbse-auto')
     """
 
-    preset: str = PRACTICE
     step: float | None = None
     name: ClassVar[str] = "uogd"
 
