@@ -51,7 +51,7 @@ class NamedSetting(Generic[T]):
     def __init__(
         self,
         resolve: Callable[[Any], T],
-        default: str | T,
+        default: str | T | None,
         otherwise: Callable[[Any], T] | None = None,
     ) -> None:
         self._resolve = resolve
