@@ -94,7 +94,7 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
     learner : str or Learner
         "auto", which chooses among trackers and a linear model by itself; "fix", "fth", "ftfwh",
         "rogd", "uogd", "atlas", "atlas-ada", "tracker", "em", "regimes", "flh-ftl",
-        "window-hedge", "wavelet", "online-fmapls"; or a learner object with its own settings.
+        "window-hedge", "wavelet"; or a learner object with its own settings.
     hint : str or Hint, optional
         For a learner by name that takes one: "fwd", "win", "peri", "okm" (the default) or "none".
     features : transformer, callable or str, optional

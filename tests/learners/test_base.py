@@ -280,7 +280,6 @@ def test_learners_by_name():
         "flh-ftl",
         "window-hedge",
         "wavelet",
-        "online-fmapls",
     ]
     for name, kind in LEARNERS.items():
         assert as_learner(name) == kind()

@@ -29,7 +29,7 @@ def test_names_lead_to_estimators_and_back(name):
 
 @pytest.mark.parametrize("name", ["", "BBSE", "bbse ", None, ["bbse"]])
 def test_unknown_names(name):
-    with pytest.raises(InputError, match="'bbse', 'bbse-soft', 'mlls'"):
+    with pytest.raises(InputError, match="'bbse', 'bbse-soft', 'bbse-auto', 'mlls'"):
         ESTIMATORS[name]
 
 

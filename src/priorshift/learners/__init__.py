@@ -16,7 +16,6 @@ from priorshift.learners.trackers.auto import Auto
 from priorshift.learners.trackers.careful import Careful
 from priorshift.learners.trackers.em import EM
 from priorshift.learners.trackers.flh_ftl import FLHFTL
-from priorshift.learners.trackers.online_fmapls import OnlineFMAPLS
 from priorshift.learners.trackers.regimes import Regimes
 from priorshift.learners.trackers.tracker import Tracker
 from priorshift.learners.trackers.wavelet import WaveletRestart
@@ -36,7 +35,6 @@ __all__ = [
     "Auto",
     "Careful",
     "Learner",
-    "OnlineFMAPLS",
     "Regimes",
     "Tracker",
     "WaveletRestart",
@@ -61,7 +59,6 @@ LEARNERS: Registry[Any] = Registry(
     FLHFTL,
     WindowHedge,
     WaveletRestart,
-    OnlineFMAPLS,
     otherwise="a learner object",
 )
 

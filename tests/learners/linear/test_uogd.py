@@ -80,9 +80,9 @@ def test_the_practical_step_is_where_descent_is_still_stable(source):
         H = np.einsum("ijk,ia,ib->jakb", inner, rows, rows) / len(rows)
         sizes.append(np.linalg.eigvalsh(H.reshape(W.size, W.size))[-1])
     assert source.head_curvature == pytest.approx(max(sizes), rel=0.1)  # 200 rows of each class
-    assert UOGD().step_size(source) == 1.5 / source.head_curvature
-    estimated = source.diameter / 2.0 / np.sqrt(9)
-    assert UOGD(gradient_bound=2.0).step_size(source, t=9) == pytest.approx(estimated)
+    assert UOGD(preset="practice").step_size(source) == 1.5 / source.head_curvature
+    given = UOGD(preset="practice", gradient_bound=2.0).step_size(source, t=9)
+    assert given == pytest.approx(source.diameter / 2.0 / np.sqrt(9))
 
 
 def test_it_never_leaves_the_ball(source, batches):
