@@ -42,7 +42,7 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)  ## see a classifier follow a changing class mix; a minute
 	@$(BIN)/priorshift demo
 
-test: lint  ## everything that has to be green before a change goes in; 8 minutes on 2 cores
+test: lint  ## everything that has to be green before a change goes in; 12 minutes on 2 cores
 	@$(BIN)/python tests/skips.py
 	$(BIN)/python $(CHECK)
 

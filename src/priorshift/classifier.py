@@ -363,12 +363,12 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         self._look_at_confusion(source, learner)
         self._look_at_scales(source, learner)
         if self.guard is None and guard is not None and not can_watch(source):
-            _log.info(
-                "no guard watches this stream: %s",
-                "there are neither features nor a fitted model to compare the held-out set by"
-                if self.sketch is None
-                else f"a sketch has replaced the held-out set ({self.sketch})",
-            )
+            why = "there are neither features nor a fitted model to compare the held-out set by"
+            if self.sketch is not None:
+                why = f"a sketch has replaced the held-out set ({self.sketch})"
+            elif source.row_weights is not None:
+                why = "the guard counts rows, and these have a sample_weight"
+            _log.info("no guard watches this stream: %s", why)
             guard = None
         rehearsal = None
         if watched and learner.weighs_batches:

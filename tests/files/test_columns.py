@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import sys
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -17,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from priorshift import LabelShiftClassifier
 from priorshift.errors import InputError
-from priorshift.files.columns import Columns, label_values, seconds
+from priorshift.files.columns import Columns, label_values, seconds, typed_labels
 from priorshift.files.tables import Table
 
 
@@ -90,6 +92,22 @@ def test_labels_are_known_by_how_they_are_written():
     classes = np.array([3, 7])
     assert label_values([["7"], [3.0], [None], ["NaN"], [7]], 0, classes) == [7, 3, None, None, 7]
     assert label_values([["9"]], 0, classes) == ["9"]  # the classifier refuses it, and names it
+
+
+def test_labels_that_are_written_otherwise_are_other_labels():
+    assert typed_labels(["1", "10"]).tolist() == [1, 10]
+    assert typed_labels(["1", "01", "1_0", "10"]).tolist() == ["1", "01", "1_0", "10"]
+
+
+def test_no_library_is_imported_because_a_file_names_it():
+    frame, y = mixed()
+    encoder = make_column_transformer((OneHotEncoder(), ["colour"]), remainder="passthrough")
+    model = make_pipeline(encoder, LogisticRegression()).fit(frame, y)
+    clf = LabelShiftClassifier(model, learner="fth").fit(frame, y)
+    clf._kind_in = "antigravity"
+    with suppress(InputError):
+        Columns.of(clf, table(["size", "colour"])).X([["1", "red"]], 0)
+    assert "antigravity" not in sys.modules
 
 
 @pytest.mark.parametrize(

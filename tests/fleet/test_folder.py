@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 
 import numpy as np
 import pytest
@@ -276,3 +276,32 @@ def test_the_log_of_names():
     for cut in (1, 20, len(data) - 1):
         with pytest.raises(FileFormatError):
             list(entries(data[:cut]))
+
+
+def test_a_closed_fleet_writes_nowhere(lived, rows, tmp_path):
+    lived.save(tmp_path / "fleet")
+    fleet = load(tmp_path / "fleet", mapped=True)
+    fleet.close()
+    others = [tmp_path / f"other-{i}" for i in range(4)]
+    with ExitStack() as stack:
+        for path in others:  # the numbers of its files are used again
+            stack.enter_context(path.open("w+b"))
+        with pytest.raises(InputError, match="closed"):
+            fleet.adapt(["a new one"], rows[:1])
+    assert [path.stat().st_size for path in others] == [0, 0, 0, 0]
+
+
+def test_a_mapped_fleet_is_not_replaced_under_its_feet(lived, rows, tmp_path):
+    lived.save(tmp_path / "fleet")
+    with closing(load(tmp_path / "fleet", mapped=True)) as fleet:
+        for other in (fleet, lived):
+            with pytest.raises(InputError, match="is mapped"):
+                other.save(tmp_path / "fleet")
+        fleet.adapt(["shop 1"], rows[:1])
+        expected = everything(fleet)
+    assert everything(load(tmp_path / "fleet")) == expected
+
+
+def test_a_place_that_cannot_be_made_is_named(lived, tmp_path):
+    with pytest.raises(InputError, match="No such file"):
+        lived.save(tmp_path / "no" / "fleet")

@@ -350,3 +350,28 @@ def test_an_old_name_says_the_new_one(old, new) -> None:
         found = getattr(priorshift, old)
     assert found is getattr(priorshift, new)
     assert old not in dir(priorshift)
+
+
+def test_held_out_rows_count_by_their_weights():
+    """Hard rows are 90 % of a class in the held-out set, half of it in truth; weights say so."""
+    rng = np.random.default_rng(0)
+
+    def rows(n, positives, hard):
+        y = (rng.random(n) < positives).astype(int)
+        tough = (rng.random(n) < hard) & (y == 1)
+        centre = np.where(y == 0, -1.5, np.where(tough, 0.0, 3.0))
+        score = 1 / (1 + np.exp(-1.5 * (centre + rng.normal(size=n))))
+        return np.column_stack([1 - score, score]), y, np.where(tough, 0.5 / 0.9, 0.5 / 0.1)
+
+    P, y, weight = rows(6000, 0.5, 0.9)
+    weight[y == 0] = 1.0
+    model = ProbabilityModel(classes=[0, 1])
+    clf = priorshift.LabelShiftClassifier(
+        model, "tracker", calibration="none", features="probabilities"
+    )
+    stream, truth, _ = rows(6000, 0.7, 0.5)
+    found = estimate_prior(clf.fit(P, y, sample_weight=weight).source_, stream)
+    assert found[1] == pytest.approx(truth.mean(), abs=0.03)
+    assert clf.deployment_.guard is None  # it counts rows
+    plain = estimate_prior(clf.fit(P, y).source_, stream)
+    assert abs(plain[1] - truth.mean()) > 0.06

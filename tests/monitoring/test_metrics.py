@@ -200,3 +200,9 @@ def test_intervals_at_the_ends() -> None:
     low, high = positive_interval(np.array([0.3]), np.array([0.0]), 0.9)
     assert low[0] == high[0] == 0.3
     assert kish(np.array([2.0, 2.0])) == 2.0
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-12, 1e-3, 0.2])
+def test_small_numbers_with_large_errors_have_finite_intervals(value):
+    low, high = positive_interval(np.array([value]), np.array([1e-4]), 0.9)
+    assert 0.0 <= low[0] <= value < high[0] < value + 0.05

@@ -437,6 +437,7 @@ def in_array(name: str, value: Any) -> Callable[[Any, Any], None]:
         (SVC(), in_array("_intercept_", lambda a: np.zeros(0)), "thresholds"),
         (SVC(), lambda s, _: s.update(kernel="precomputed"), "the kernel 'precomputed'"),
         (SVC(), lambda s, _: s.update(_sparse=True), "of two minds"),
+        (KNeighborsClassifier(), in_array("_y", lambda a: a + 5), "neighbours of no class"),
         (KNeighborsClassifier(), in_array("_fit_X", lambda a: a[:, :1]), "neighbours"),
         (KNeighborsClassifier(), lambda s, _: s.update(_tree=None), "no attribute of a fitted"),
         (OneHotEncoder(), lambda s, _: s.update(_n_features_outs={"list": [1, 1, 1]}), "categor"),

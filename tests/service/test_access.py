@@ -111,6 +111,15 @@ def test_keys_are_noticed_while_the_service_runs(served, tmp_path):
         assert client.get("/v1/streams", headers=headers).status_code == 200
 
 
+def test_without_its_last_key_a_service_stays_closed(served, tmp_path):
+    make_key(tmp_path, "only", "admin")
+    with serving.client(served.path, tmp_path) as client:
+        run(serving.options([], tmp_path, "--remove-key", "only"))
+        client.service.keys._at = 0.0  # two seconds have passed
+        assert client.get("/v1/streams").status_code == 401
+        assert client.put("/v1/streams/x").status_code == 401
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
 def test_beyond_this_machine_only_with_keys(served, tmp_path, host):
     with pytest.raises(InputError, match="API keys"):

@@ -100,6 +100,18 @@ def test_a_stream_is_predicted_and_adapted(client, served):
     assert client.get("/v1/streams/oip").json()["version"] == 3
 
 
+def test_what_is_refused_is_not_learned(client, served):
+    rows = serving.batches(1)[0]
+    head = {
+        "id": "wrong",
+        "inputs": [tensor(rows, data=rows.ravel().tolist())],
+        "outputs": [{"name": "no-such"}],
+        "parameters": {"stream": "refused", "adapt": True},
+    }
+    assert infer(client, head).status_code == 422
+    assert client.get("/v1/streams/refused").status_code == 404
+
+
 def test_single_precision_is_read_as_it_is(client, served):
     rows = serving.batches(1)[0].astype(np.float32)
     head = {"inputs": [tensor(rows, "FP32", parameters={"binary_data_size": rows.nbytes})]}

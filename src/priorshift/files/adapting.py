@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.errors import InputError
 from priorshift.files.columns import Columns, label_values, seconds
-from priorshift.files.output import Output, open_output
+from priorshift.files.output import Output, open_output, spool_of
 from priorshift.files.resuming import Record, digest, going_on, read_record, write_record
 from priorshift.files.tables import PIPE, Row, Table, format_of, open_table
 from priorshift.fleet import Fleet
@@ -191,7 +192,8 @@ def adapt_table(
     if run.state is not None and (found := read_record(run.state, clf.deployment_)) is not None:
         record = going_on(found[0], record)
         clf.stream_ = found[1]
-    if record.ended and record.settings["output_format"] == "parquet":
+    made = record.settings["output_format"] == "parquet" and os.path.exists(run.output)
+    if record.ended and made and not os.path.exists(spool_of(run.output, "parquet")):
         return Summary(0, 0, record.rows)  # such a file is finished once and for all
     record = record._replace(ended=False)
     with open_table(run.input, run.input_format) as table:

@@ -116,9 +116,10 @@ def typed_labels(cells: Sequence[Any]) -> AnyArray:
     """
     texts = [_written(cell) for cell in cells]
     try:
-        return np.array([int(text) for text in texts], dtype=np.int64)
+        numbers = np.array([int(text) for text in texts], dtype=np.int64)
     except (ValueError, OverflowError):
         return np.array(texts)
+    return numbers if list(map(str, numbers.tolist())) == texts else np.array(texts)
 
 
 def seconds(cell: Any, where: str) -> float:
@@ -213,8 +214,9 @@ class Columns:
         return [str(row[self.places[0]]) for row in rows]
 
     def _frame(self, rows: Sequence[Row], first: int) -> Any:
-        need(self.kind)
-        library = importlib.import_module(self.kind)
+        name = "polars" if self.kind == "polars" else "pandas"  # it may come from a file
+        need(name)
+        library = importlib.import_module(name)
         if self.kind != "pandas" or self.sample is None:
             return library.DataFrame(
                 {

@@ -150,6 +150,8 @@ def open_output(
     ...     open(f"{folder}/out.csv").read()
     'batch,label,p_'
     """
+    if path.endswith((".gz", ".tsv")):
+        raise InputError(f"{path}: output is CSV, NDJSON or Parquet: name it so, compress it later")
     kind = format_of(path, kind)
     if path == PIPE:
         yield Output(sys.stdout.buffer, keep, classes, kind)

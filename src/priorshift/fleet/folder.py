@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from priorshift.errors import FileFormatError, InputError
 from priorshift.fleet.ids import Key, Names
 from priorshift.fleet.log import entries, entry
-from priorshift.fleet.mapped import write_records
+from priorshift.fleet.mapped import lock, write_records
 from priorshift.fleet.memory import Live
 from priorshift.saving.archive import replacing
 from priorshift.typing import FloatArray
@@ -67,7 +67,7 @@ def read_main(folder: Path) -> tuple[Files, dict[str, Any]]:
             raise TypeError("its settings are others")
     except FileFormatError:
         raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileFormatError(f"{folder}: holds no fleet that can be read ({error})") from error
     return Files.of(folder, generation), settings
 
@@ -90,10 +90,14 @@ def write_fleet(
     folder = Path(path)
     if folder.is_file():
         raise InputError(f"{folder}: is a file: a fleet is saved to a folder")
-    folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}") from error
     before = None
     if is_fleet(folder):
         before = read_main(folder)[0]
+        _check_free(before.journal)
     elif any(folder.iterdir()):
         raise InputError(f"{folder}: is not empty, and holds no fleet: give another folder")
     generation = 1 + max(_generations(folder), default=0)
@@ -115,6 +119,19 @@ def write_fleet(
             with suppress(OSError):
                 old.unlink()
     return files
+
+
+def _check_free(journal: Path) -> None:
+    """Refuse to replace a fleet that is mapped: its calls would go to files that are removed."""
+    descriptor = os.open(journal, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        lock(descriptor)
+    except FileFormatError:
+        raise InputError(
+            f"{journal.parent}: is mapped, and has every call already: save to another folder"
+        ) from None
+    finally:
+        os.close(descriptor)
 
 
 def _generations(folder: Path) -> Iterator[int]:

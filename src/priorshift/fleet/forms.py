@@ -230,7 +230,7 @@ class TrackerForm(Form):
         ratios = with_labels(plain, batch.known)
         called = _NOTHING_CALLED
         if self._careful is not None:
-            called = calls_of(batch.f0_proba, batch.known)
+            called = calls_of(batch.f0_proba)
         tracked = _NOTHING if proba is None else np.empty_like(plain)
         nats, arguments = np.empty(len(which)), self._plan.arguments
         kernels().advance(records, which, starts, ratios, plain, called, tracked, nats, *arguments)

@@ -101,7 +101,7 @@ class Mapped:
         self._names = os.open(names, os.O_RDWR)
         self._files = [self._file, self._journal, self._names]
         try:
-            _lock(self._journal)
+            lock(self._journal)
             self.width = self._read_head(digest)
             self._table, self._map = self._mapped()
             self.lost = self._recover()
@@ -121,6 +121,10 @@ class Mapped:
         self.__dict__.pop("_map", None)
         while self._files:
             os.close(self._files.pop())
+
+    def __del__(self) -> None:
+        if "_files" in self.__dict__:
+            self.close()
 
     def _read_head(self, digest: bytes) -> int:
         head = os.pread(self._file, _HEAD.size, 0)
@@ -192,6 +196,7 @@ class Mapped:
 
     def log(self, slots: list[int], keys: list[Key] | None) -> int:
         """Note which streams come or go with the next call; return the length of the log then."""
+        _ = self._table  # a closed fleet is refused: its file numbers may be another file's by now
         if not slots:
             return self.live.names
         data = entry(slots, keys)
@@ -300,7 +305,7 @@ def _write_from(file: int, rows: FloatArray, place: int) -> None:
         done += os.pwrite(file, data[done:], place + done)
 
 
-def _lock(file: int) -> None:
+def lock(file: int) -> None:
     """Keep other processes out, where the system can."""
     try:
         import fcntl

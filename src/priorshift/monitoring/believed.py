@@ -23,7 +23,13 @@ from typing import NamedTuple
 import numpy as np
 
 from priorshift._validation import check_positive
-from priorshift.monitoring.influence import Influence, check_prior, class_means, influence_at
+from priorshift.monitoring.influence import (
+    Influence,
+    check_prior,
+    class_means,
+    class_shares,
+    influence_at,
+)
 from priorshift.priors import project_simplex
 from priorshift.source import Source
 from priorshift.source.derived import per_source
@@ -143,7 +149,7 @@ def _covariance(source: Source, prior: FloatArray, size: float, h: FloatArray) -
     means, counts = class_means(source, h), np.maximum(source.counts, 1)
     drawn, held = prior / size, prior**2 / counts
     mean = means @ prior
-    squares = (h.T * ((drawn + held) / counts)[source.labels]) @ h
+    squares = (h.T * ((drawn + held)[source.labels] * class_shares(source))) @ h
     covariance = squares - np.outer(mean, mean) / size - (means * held) @ means.T
     values, vectors = np.linalg.eigh(covariance)
     most = 1.0 / (source.n_classes * (source.n_classes + 1.0))

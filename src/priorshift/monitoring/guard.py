@@ -302,6 +302,8 @@ class Guard:
 def can_watch(source: Source) -> bool:
     """Whether a guard can run on a source: it needs every row of the held-out set, as it is.
 
+    Rows that count by a ``sample_weight`` are not as they are: the guard counts rows.
+
     Examples
     --------
     >>> from priorshift.source import build_source
@@ -310,7 +312,7 @@ def can_watch(source: Source) -> bool:
     >>> can_watch(build_source(model, [[1.0], [-1.0]], [0, 1], intercept=False))
     True
     """
-    return has_views(source)
+    return has_views(source) and source.row_weights is None
 
 
 def as_guard(value: Any, default: Guard | None = None) -> Guard | None:

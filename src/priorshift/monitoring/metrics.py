@@ -431,5 +431,8 @@ def positive_interval(
     ([0.424], [0.589])
     """
     z = float(ndtri((1.0 + level) / 2.0))
-    factor = np.exp(z * np.sqrt(variance) / np.maximum(value, _TINY))
-    return np.asarray(value / factor), np.asarray(value * factor)
+    half = z * np.sqrt(variance)
+    steep = np.maximum(half / np.maximum(value, _TINY), _TINY)
+    # Where the deviation is larger than the number, the upper end grows no faster than it does.
+    some = np.minimum(steep, 1.0)
+    return np.asarray(value * np.exp(-steep)), np.asarray(value + half * np.expm1(some) / some)

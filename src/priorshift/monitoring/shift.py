@@ -30,7 +30,7 @@ import numpy as np
 from scipy.special import chdtri
 
 from priorshift.monitoring.believed import reading
-from priorshift.monitoring.metrics import Weighed, kish
+from priorshift.monitoring.metrics import Weighed
 from priorshift.monitoring.regions import kernels
 from priorshift.risk import compiled
 from priorshift.source import Source
@@ -140,7 +140,7 @@ def _reference(source: Source) -> _Reference:
     weights = held.weights
     means = weights @ source.proba
     gap = source.proba - means
-    covariance = (gap.T * weights) @ gap / kish(weights)
+    covariance = (gap.T * weights**2) @ gap
     z = math.sqrt(chdtri(source.n_classes - 1, _ODD))
     return _Reference(means, covariance, z, reading(source).inverse / source.prior)
 

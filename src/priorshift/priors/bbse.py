@@ -78,8 +78,8 @@ def soft_is_sharper(source: Source) -> bool:
 def row_noise(source: Source, soft: bool) -> float:
     """How much the estimate from one row varies within a class, the mean over the classes.
 
-    Both estimates are unbiased, so the one that varies less is better at every class prior; a
-    confusion matrix without an inverse is infinitely noisy.
+    Both estimates are unbiased, so the one that varies less is better, at equal shares of the
+    classes; a confusion matrix without an inverse is infinitely noisy.
 
     Examples
     --------

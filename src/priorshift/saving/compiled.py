@@ -235,6 +235,9 @@ def _make_neighbours(made: Any) -> None:
     kind = kinds[made._fit_method]
     _need(_is_count(made.leaf_size, least=1), "neighbours")
     _need(made._fit_X.shape == (made.n_samples_fit_, made.n_features_in_), "neighbours")
+    _need_array(made._y, np.intp, (made.n_samples_fit_,), "classes of neighbours")
+    _need(((made._y >= 0) & (made._y < len(made.classes_))).all(), "neighbours of no class")
+    _need(_is_count(made.n_neighbors, least=1), "neighbours")
     made._tree = None
     if kind is not None:
         _need_array(made._fit_X, np.float64, made._fit_X.shape, "neighbours")

@@ -79,6 +79,7 @@ class Group:
     tips: dict[str, Committed | None] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
     news: list[News] = field(default_factory=list)
+    begun: set[str] = field(default_factory=set)
 
     def look(self, id: str) -> None:
         """Read a stream, and keep others from changing it; a damaged one waits to be asked for."""
@@ -98,11 +99,12 @@ class Group:
     def begin(self, id: str, model: Model) -> Committed:
         """A stream that is not there yet, as the source's file says that it begins."""
         most = self.engine.limits.streams
-        if self.connection.count_streams() >= most:
+        if self.connection.count_streams() + len(self.begun - {id}) >= most:
             raise Problem(
                 "invalid_input",
                 f"there are {most} streams already: delete some, or raise --max-streams",
             )
+        self.begun.add(id)
         now = time.time()
         return Committed(StreamRow(NEW, id, model.key, 0, now, now), model, model.begun)
 
@@ -114,6 +116,7 @@ class Group:
         if number is None:
             message = f"another process has just made the stream {row.id!r}: send it again"
             raise StorageProblem("storage_unavailable", message, passing=True)
+        self.begun.discard(row.id)
         row = row._replace(number=number)
         nothing, begun = Committed(row, new.model, deployment.start()), new._replace(row=row)
         self.tips[row.id] = found = store_parts(self.connection, nothing, begun)

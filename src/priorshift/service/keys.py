@@ -52,6 +52,7 @@ class Keys:
     def __init__(self, read: Callable[[], list[KeyRow]]) -> None:
         self._read, self._lock = read, Lock()
         self._known = {row.digest: row for row in read()}
+        self._closed = bool(self._known)
         self._at = time.monotonic()
 
     @property
@@ -67,15 +68,16 @@ class Keys:
             self._at = time.monotonic()
         with suppress(StorageProblem):
             self._known = {row.digest: row for row in self._read()}
+            self._closed = self._closed or bool(self._known)
 
     @property
     def there_are(self) -> bool:
         """Whether any key is there; if not, whoever reaches the service may do everything."""
-        return bool(self._known)
+        return self._closed
 
     def check(self, header: str | None, scope: str) -> str:
         """The name of the key in an Authorization header, if it allows what is asked for."""
-        if not self._known:
+        if not self._closed:
             return "anyone"
         kind, _, key = (header or "").partition(" ")
         row = self._known.get(digest(key.strip())) if kind.lower() == "bearer" else None

@@ -34,15 +34,24 @@ def check(options: argparse.Namespace) -> None:
 
 def back_up(state: str, target: str) -> None:
     """Copy the database as it is at one moment; whoever serves it goes on."""
+    if state.startswith(("postgresql://", "postgres://")):
+        raise InputError("--backup copies a folder: use pg_dump for a PostgreSQL database")
     path = Path(state) / FILE
     look_at(path)
     if os.path.exists(target):
         raise InputError(f"{target}: is there already: name a new file")
     place = f"{path.absolute().as_uri()}?mode=ro"
-    with closing(sqlite3.connect(place, uri=True)) as base, closing(sqlite3.connect(target)) as new:
-        os.chmod(target, 0o600)
-        base.backup(new)
-        new.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+    try:
+        with (
+            closing(sqlite3.connect(place, uri=True)) as base,
+            closing(sqlite3.connect(target)) as new,
+        ):
+            os.chmod(target, 0o600)
+            base.backup(new)
+            new.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+    except sqlite3.Error as error:
+        Path(target).unlink(missing_ok=True)
+        raise InputError(f"{target}: cannot be written ({error})") from error
     print(f"{target}: to restore, put it as {FILE} into an empty folder")
 
 

@@ -198,7 +198,8 @@ class Model:
         width = len(self._columns)
         if any(not isinstance(row, list) or len(row) != width for row in given):
             raise Problem("invalid_input", f"each row must be a list of {width} values")
-        library = importlib.import_module(row_kind(self.classifier))
+        kind = row_kind(self.classifier)  # it may come from a file
+        library = importlib.import_module("polars" if kind == "polars" else "pandas")
         cells = zip(*given, strict=True) if given else [()] * width
         return library.DataFrame(dict(zip(self._columns, map(list, cells), strict=True)))
 

@@ -16,7 +16,8 @@ ID = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}$"
 """What the name of a stream may be."""
 
 Label = str | int | float | bool | None
-BatchId = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+# No NUL: PostgreSQL keeps none.
+BatchId = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
 StreamId = Annotated[str, msgspec.Meta(pattern=ID)]
 Rows = list[Any]
 Numbers = list[list[float]]

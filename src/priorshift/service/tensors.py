@@ -49,7 +49,7 @@ class InferRequest(msgspec.Struct, kw_only=True):
     """What is to be predicted. Parameters: ``stream``; ``adapt`` also learns, with ``id``."""
 
     inputs: Annotated[list[InputTensor], msgspec.Meta(min_length=1, max_length=1)]
-    id: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    id: Annotated[str, msgspec.Meta(max_length=200, pattern=r"^[^\x00]*$")] = ""
     parameters: dict[str, Value] = {}
     outputs: Annotated[list[OutputWish], msgspec.Meta(max_length=3)] | None = None
 

@@ -81,11 +81,15 @@ def _classifier(options: argparse.Namespace) -> LabelShiftClassifier:
 
 
 def _label(options: argparse.Namespace) -> str | None:
-    """The column of labels, where the stream has it too."""
+    """The column of labels, where the stream has it too; of the stream alone, it has to."""
     if options.label is None or options.stream == "-":
         return None
     with open_table(options.stream, options.in_format) as table:
-        return options.label if options.label in table.names else None
+        if options.label in table.names:
+            return str(options.label)
+    if options.source is not None:
+        raise InputError(f"--label {options.label}: {options.stream} has no such column")
+    return None
 
 
 def _commands(options: argparse.Namespace) -> str:

@@ -61,16 +61,16 @@ def first_calls(held: FloatArray, caution: float) -> FloatArray:
     return held / caution + _HALF
 
 
-def calls_of(proba: FloatArray, known: IntArray | None) -> IntArray:
-    """What f0 calls each row (n,), labels in the place of calls where ``known`` has some.
+def calls_of(proba: FloatArray) -> IntArray:
+    """What f0 calls each row (n,), also one whose label is known: labels are others than calls.
 
     Examples
     --------
-    >>> calls_of(np.array([[0.9, 0.1], [0.6, 0.4]]), np.array([1, -1])).tolist()
-    [1, 0]
+    >>> calls_of(np.array([[0.9, 0.1], [0.4, 0.6]])).tolist()
+    [0, 1]
     """
-    called = proba.argmax(axis=1)
-    return called if known is None else np.where(known >= 0, known, called)
+    called: IntArray = proba.argmax(axis=1)
+    return called
 
 
 class Called(NamedTuple):

@@ -269,7 +269,7 @@ class Careful(Learner):
         """The state after a batch, and what the learner inside made of it."""
         held = self.held(source)
         seen = self.learner.judged(held.source, state.inner, batch, predict)
-        called = calls_of(batch.f0_proba, batch.known)
+        called = calls_of(batch.f0_proba)
         unchanged = self._weighed(held, state.unchanged, seen.evidence, called, seen.nats)
         return CarefulState(state.t + 1, seen.state, unchanged), seen
 
@@ -400,7 +400,7 @@ class Careful(Learner):
             held.source, state.inner, scaled / scaled.sum(), unchanged, step
         )
         read, known = self.learner.held_out(held.source)
-        still = mixed(held.corrected, read[np.searchsorted(known, rows)], source.f0_proba[rows])
+        still = still_proba(held, read[np.searchsorted(known, rows)], source.f0_proba[rows])
         return mixed(unchanged, still, proba), rows
 
     def regimes_seen(self, source: Source, state: CarefulState) -> Any:

@@ -80,7 +80,7 @@ class FLHFTL(Moments):
     Parameters
     ----------
     rate : float, optional
-        :math:`\alpha`; by default 1 / K, the theory's.
+        :math:`\alpha`; by default 1 / K, as in the authors' code.
     experts : {"lengths", "births"}
         What a weight belongs to: a window's length, or the round in which an expert began.
     estimator

@@ -1,6 +1,6 @@
 r"""The implicit update of equation 6 by Newton's method with conjugate gradients, compiled.
 
-For softmax models with too many weights for a full Hessian, on sets that fit the cache. It is the
+For softmax models, on sets that fit the cache. It is the
 method of ``priorshift.risk.newton_cg``, one base learner after the other: its probabilities
 (K - 1, n) are all that is kept of a pass, and they serve the products with the Hessian. Models are
 float64 between the passes: rounded to float32, the pull :math:`(w - \hat w) / \eta` of a short step
