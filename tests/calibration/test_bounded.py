@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibration_worlds import make_world
+from priorshift import LabelShiftClassifier
 from priorshift.calibration import Auto, BoundedMap, IdentityMap
 from priorshift.calibration.base import Rows, row_losses
 from priorshift.calibration.bounded import affordable_bounds, bounded, bounds_of
@@ -61,6 +62,17 @@ def test_bounds_fall_with_the_rows_and_leave_room_for_the_likeliest():
         assert bounds_of(np.zeros(K, int)).sum() <= 0.5 + 1e-12
 
 
+def worst_errors(proba, rows):
+    """Errors of f0 (None), or of probabilities reweighted, on streams of 98 % one class."""
+    found = []
+    for k, share in enumerate(rows.shares):
+        prior = np.where(np.arange(len(rows.shares)) == k, 0.98, 0.02 * rows.shares / (1 - share))
+        scores = rows.proba if proba is None else proba * prior / rows.shares
+        wrong = scores.argmax(axis=1) != rows.labels
+        found.append(sum(prior[j] * wrong[rows.labels == j].mean() for j in range(len(prior))))
+    return np.array(found)
+
+
 @given(seed=st.integers(0, 10**6), spread=st.floats(0.5, 12.0))
 @settings(max_examples=30)
 def test_bounds_cost_next_to_nothing_on_their_rows(seed, spread):
@@ -72,9 +84,15 @@ def test_bounds_cost_next_to_nothing_on_their_rows(seed, spread):
     before = row_losses(world.proba, world.labels).mean()
     cost = row_losses(bounded(world.proba, rows.shares, bounds), world.labels).mean() - before
     assert cost <= 0.01 + 1e-9
+    # Nor answers, beyond f0's own errors, where one class has 98 % of a stream.
+    kept = bounded(world.proba, rows.shares, bounds)
+    assert (worst_errors(kept, rows) <= worst_errors(None, rows) + 0.005 + 1e-9).all()
     if not (bounds == largest).all():  # half as far would have cost too much
         twice = bounded(world.proba, rows.shares, 2 * bounds)
-        assert row_losses(twice, world.labels).mean() - before > 0.01 - 1e-9
+        assert (
+            row_losses(twice, world.labels).mean() - before > 0.01 - 1e-9
+            or (worst_errors(twice, rows) > worst_errors(None, rows) + 0.005 - 1e-9).any()
+        )
 
 
 def test_zeros_stay_zeros_and_nothing_overflows():
@@ -110,3 +128,18 @@ def test_one_class_streams_are_not_believed_to_hold_what_the_map_cannot_rule_out
     wary = BoundedMap(IdentityMap(), prior, bounds_of(np.array([100, 100])))(proba)
     assert share_of_0(proba / prior) < 0.985
     assert share_of_0(wary / prior) > 0.985
+
+
+def test_a_shy_model_that_hardly_errs_is_not_overruled():
+    """Bounded ratios lose to a prior of a stream that is nearly all of one class."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 100)
+    P = np.full((300, 3), 0.1)
+    P[np.arange(300), y] = 0.8
+    P = P * rng.uniform(0.9, 1.1, P.shape)
+    P /= P.sum(axis=1, keepdims=True)
+    clf, wrong = LabelShiftClassifier.from_probabilities(P, y), []
+    for _ in range(30):
+        stream = rng.choice(300, 100, p=np.repeat([0.95, 0.025, 0.025], 100) / 100)
+        wrong.append((clf.adapt_predict(P[stream]) != y[stream]).mean())
+    assert np.mean(wrong) < 0.01

@@ -15,6 +15,9 @@ from priorshift.typing import FloatArray, IntArray
 # How far above f0's bounds may leave the log-loss on the rows that a map was fitted on, in nats.
 _COST = 0.01
 _HALVINGS = 40
+# The share of one class under which bounds may cost no answers, so many of them beyond f0's errors,
+# and how many classes, the commonest, it is asked of.
+_COMMON, _ANSWERS, _CLASSES = 0.98, 0.005, 20
 
 
 def bounds_of(counts: IntArray) -> FloatArray:
@@ -33,10 +36,11 @@ def bounds_of(counts: IntArray) -> FloatArray:
 
 
 def affordable_bounds(proba: FloatArray, rows: Rows) -> FloatArray:
-    """The bounds of the rows' counts, halved until the log-loss there is hardly above f0's.
+    """The bounds of the rows' counts, halved until they cost hardly more than f0 as it is.
 
     ``proba`` (n, K) is what a map makes of the rows. Where f0 is often sure, and right, it has
-    shown that small ratios are to be believed further down.
+    shown that small ratios are to be believed further down: by the log-loss of the rows, and by
+    their error when one class has nearly all of the stream, which overrules any bounded ratio.
 
     Examples
     --------
@@ -47,12 +51,29 @@ def affordable_bounds(proba: FloatArray, rows: Rows) -> FloatArray:
     bounds = bounds_of(rows.counts)
     losses = [row_losses(P, rows.labels) @ rows.weights for P in (proba, np.exp(rows.logs))]
     most = float(max(losses)) + _COST
+    allowed = _errors(np.exp(rows.logs), rows, reweigh=False) + _ANSWERS
     for _ in range(_HALVINGS):
         after = bounded(proba, rows.shares, bounds)
-        if float(rows.weights @ row_losses(after, rows.labels)) <= most:
+        if (
+            float(rows.weights @ row_losses(after, rows.labels)) <= most
+            and (_errors(after, rows) <= allowed).all()
+        ):
             break
         bounds = 0.5 * bounds
     return bounds
+
+
+def _errors(proba: FloatArray, rows: Rows, reweigh: bool = True) -> FloatArray:
+    """Errors on the rows, reweighted to streams that are nearly all of one class, for each."""
+    ratios = proba / rows.shares
+    within = rows.weights / np.bincount(rows.labels, rows.weights)[rows.labels]
+    errors = []
+    for k in np.argsort(-rows.shares, kind="stable")[:_CLASSES]:
+        prior = rows.shares * (1.0 - _COMMON) / (1.0 - rows.shares[k])
+        prior[k] = _COMMON
+        answers = (ratios * prior if reweigh else proba).argmax(axis=1)
+        errors.append((within * prior[rows.labels]) @ (answers != rows.labels))
+    return np.array(errors)
 
 
 def likelihood_ratios(proba: FloatArray, prior: FloatArray) -> FloatArray:
