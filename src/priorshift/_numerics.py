@@ -102,6 +102,20 @@ def stratified_folds(labels: IntArray, folds: int, seed: int) -> IntArray:
     return numbers
 
 
+def class_shares(labels: IntArray, weights: FloatArray | None = None) -> FloatArray:
+    """What each row (n,) counts for among the rows of its class; of a class they add up to 1.
+
+    Examples
+    --------
+    >>> class_shares(np.array([0, 0, 1]), np.array([3.0, 1.0, 2.0])).tolist()
+    [0.75, 0.25, 1.0]
+    >>> class_shares(np.array([0, 0, 1])).tolist()
+    [0.5, 0.5, 1.0]
+    """
+    sums = np.bincount(labels, weights)
+    return np.asarray((1.0 if weights is None else weights) / sums[labels])
+
+
 def row_argmax(P: FloatArray) -> IntArray:
     """Return the place of each row's largest entry, the first of several.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from priorshift._numerics import row_sums
+from priorshift._numerics import class_shares, row_sums
 from priorshift.calibration.base import Rows, freeze, row_losses
 from priorshift.errors import InputError
 from priorshift.typing import FloatArray, IntArray
@@ -36,11 +36,12 @@ def bounds_of(counts: IntArray) -> FloatArray:
 
 
 def affordable_bounds(proba: FloatArray, rows: Rows) -> FloatArray:
-    """The bounds of the rows' counts, halved until they cost hardly more than f0 as it is.
+    """The bounds of the rows' counts, halved until they cost hardly anything on the rows.
 
     ``proba`` (n, K) is what a map makes of the rows. Where f0 is often sure, and right, it has
     shown that small ratios are to be believed further down: by the log-loss of the rows, and by
-    their error when one class has nearly all of the stream, which overrules any bounded ratio.
+    their error when one class has nearly all of the stream, which overrules any bounded ratio. What
+    the map itself or f0 costs there is not the bounds' doing.
 
     Examples
     --------
@@ -51,7 +52,8 @@ def affordable_bounds(proba: FloatArray, rows: Rows) -> FloatArray:
     bounds = bounds_of(rows.counts)
     losses = [row_losses(P, rows.labels) @ rows.weights for P in (proba, np.exp(rows.logs))]
     most = float(max(losses)) + _COST
-    allowed = _errors(np.exp(rows.logs), rows, reweigh=False) + _ANSWERS
+    f0_errors = _errors(np.exp(rows.logs), rows, reweigh=False)
+    allowed = np.maximum(f0_errors, _errors(proba, rows)) + _ANSWERS
     for _ in range(_HALVINGS):
         after = bounded(proba, rows.shares, bounds)
         if (
@@ -66,7 +68,7 @@ def affordable_bounds(proba: FloatArray, rows: Rows) -> FloatArray:
 def _errors(proba: FloatArray, rows: Rows, reweigh: bool = True) -> FloatArray:
     """Errors on the rows, reweighted to streams that are nearly all of one class, for each."""
     ratios = proba / rows.shares
-    within = rows.weights / np.bincount(rows.labels, rows.weights)[rows.labels]
+    within = class_shares(rows.labels, rows.weights)
     errors = []
     for k in np.argsort(-rows.shares, kind="stable")[:_CLASSES]:
         prior = rows.shares * (1.0 - _COMMON) / (1.0 - rows.shares[k])
