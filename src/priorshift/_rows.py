@@ -6,6 +6,7 @@ number of dimensions, sparse matrices, data frames, and lists of anything.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,19 @@ def is_frame(X: object) -> bool:
     False
     """
     return hasattr(X, "columns") and hasattr(X, "__array__")
+
+
+def frame_library(kind: str) -> Any:
+    """The library of a kind of frames, polars or pandas: a name from a file imports no other.
+
+    Examples
+    --------
+    >>> frame_library("pandas").__name__, frame_library("antigravity").__name__
+    ('pandas', 'pandas')
+    """
+    name = "polars" if kind == "polars" else "pandas"
+    need(name)
+    return importlib.import_module(name)
 
 
 def from_arrow(X: Any, library: str | None = None) -> Any:

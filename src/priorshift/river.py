@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from priorshift._rows import frame_library
 from priorshift._validation import check_integer, known_classes
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.errors import InputError, InputTypeError
@@ -199,9 +199,7 @@ def as_frame(x: dict[Any, Any], names: list[Any], library: str) -> Any:
     >>> np.asarray(as_frame({"b": 2.0, "a": 1.0}, ["a", "b"], "pandas")).tolist()
     [[1.0, 2.0]]
     """
-    row = {name: [x[name]] for name in names}
-    # The name may come from a file: no other is ever imported.
-    return importlib.import_module("polars" if library == "polars" else "pandas").DataFrame(row)
+    return frame_library(library).DataFrame({name: [x[name]] for name in names})
 
 
 def joined(batches: tuple[Batch, ...]) -> Batch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import importlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from priorshift._extras import need
+from priorshift._rows import frame_library
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.errors import InputError
 from priorshift.files.tables import Row, Table
@@ -214,9 +213,7 @@ class Columns:
         return [str(row[self.places[0]]) for row in rows]
 
     def _frame(self, rows: Sequence[Row], first: int) -> Any:
-        name = "polars" if self.kind == "polars" else "pandas"  # it may come from a file
-        need(name)
-        library = importlib.import_module(name)
+        library = frame_library(self.kind)
         if self.kind != "pandas" or self.sample is None:
             return library.DataFrame(
                 {

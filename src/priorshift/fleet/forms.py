@@ -19,7 +19,13 @@ from priorshift.errors import InputError, PriorshiftWarning
 from priorshift.fleet.shared import shared_start
 from priorshift.learners import Auto, Careful
 from priorshift.learners.trackers.calls import BACK, LEAVE, calls_of, first_calls
-from priorshift.learners.trackers.careful import CarefulState, Held, still_proba, unchanged_of
+from priorshift.learners.trackers.careful import (
+    CarefulState,
+    Held,
+    mixed,
+    still_proba,
+    unchanged_of,
+)
 from priorshift.learners.trackers.compiled import fields
 from priorshift.learners.trackers.components import (
     ComponentLearner,
@@ -125,7 +131,7 @@ def form_of(deployment: Deployment) -> Form:
     reading = source if held is None else held.source
     auto = type(inner) is Auto
     core = inner
-    if type(inner) is Auto and inner.correction(reading) is None:
+    if isinstance(inner, Auto) and auto and inner.correction(reading) is None:
         core = Tracker()
     if isinstance(core, ComponentLearner) and core.has_plan and compiled.available():
         return TrackerForm(deployment, core, reading, careful, held, auto)
@@ -246,7 +252,7 @@ class TrackerForm(Form):
         """Probabilities of f0 as far as nothing has changed, of the tracker for the rest."""
         assert self._held is not None
         still = still_proba(self._held, batch.proba, batch.f0_proba)
-        return np.asarray(belief[:, None] * still + (1.0 - belief)[:, None] * tracked)
+        return mixed(belief[:, None], still, tracked)
 
     def forecasts(self, rows: FloatArray) -> FloatArray:
         """The class priors (M, K) that streams expect of their next batch."""

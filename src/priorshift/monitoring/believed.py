@@ -22,12 +22,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from priorshift._numerics import class_shares
 from priorshift._validation import check_positive
 from priorshift.monitoring.influence import (
     Influence,
     check_prior,
     class_means,
-    class_shares,
     influence_at,
 )
 from priorshift.priors import project_simplex
@@ -149,7 +149,9 @@ def _covariance(source: Source, prior: FloatArray, size: float, h: FloatArray) -
     means, counts = class_means(source, h), np.maximum(source.counts, 1)
     drawn, held = prior / size, prior**2 / counts
     mean = means @ prior
-    squares = (h.T * ((drawn + held)[source.labels] * class_shares(source))) @ h
+    squares = (
+        h.T * ((drawn + held)[source.labels] * class_shares(source.labels, source.row_weights))
+    ) @ h
     covariance = squares - np.outer(mean, mean) / size - (means * held) @ means.T
     values, vectors = np.linalg.eigh(covariance)
     most = 1.0 / (source.n_classes * (source.n_classes + 1.0))

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from priorshift._numerics import class_shares
 from priorshift._validation import as_matrix
 from priorshift.errors import InputError
 from priorshift.priors.mlls import density_ratios
@@ -160,25 +161,10 @@ def class_means(source: Source, values: FloatArray) -> FloatArray:
     counts = np.bincount(source.labels, minlength=len(source.prior))
     there = np.flatnonzero(counts)
     means = np.zeros((values.shape[1], len(counts)))
-    weighted = values * class_shares(source)[:, None]
+    shares = class_shares(source.labels, getattr(source, "row_weights", None))
+    weighted = values * shares[:, None]
     means[:, there] = np.add.reduceat(weighted, np.cumsum(counts)[there] - counts[there], axis=0).T
     return means
-
-
-def class_shares(source: Source) -> FloatArray:
-    """What each held-out row counts for among those of its class, (n,); of a class they sum to 1.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> weights = np.array([3.0, 1.0, 2.0])
-    >>> class_shares(SimpleNamespace(labels=np.array([0, 0, 1]), row_weights=weights)).tolist()
-    [0.75, 0.25, 1.0]
-    """
-    weights = getattr(source, "row_weights", None)
-    sums = np.bincount(source.labels, weights)
-    shares: FloatArray = (1.0 if weights is None else weights) / sums[source.labels]
-    return shares
 
 
 def check_prior(prior: FloatArray, n_classes: int) -> FloatArray:

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.special import ndtri
 
-from priorshift._numerics import row_argmax
+from priorshift._numerics import class_shares, row_argmax
 from priorshift.typing import FloatArray, IntArray
 
 # As in scikit-learn, no probability counts as less.
@@ -90,10 +90,9 @@ class Weighed:
 
         ``influence`` (n, K) are the values whose mean over rows of the stream is the class prior.
         """
-        weights = np.ones(len(labels)) if row_weights is None else row_weights
-        sums = np.bincount(labels, weights, minlength=len(prior))
-        shares = weights / np.maximum(sums, _TINY)[labels]
-        inside = np.where(sums > 0.0, np.maximum(prior, 1e-9), 0.0)
+        shares = class_shares(labels, row_weights)
+        there = np.bincount(labels, row_weights, minlength=len(prior)) > 0.0
+        inside = np.where(there, np.maximum(prior, 1e-9), 0.0)
         pull = None
         if influence is not None:
             means = _summed(labels, shares, len(prior), influence)

@@ -23,9 +23,6 @@ from priorshift.service.tensors import (
     write_answer,
 )
 
-# What an answer may hold.
-OUTPUTS = ("labels", "probabilities", "prior")
-
 
 async def live(service: Service, request: Request) -> Response:
     """The process is there."""
@@ -103,12 +100,6 @@ def _looked_at(
     """A request, and its answer where nothing is to be learned; else what is to be learned."""
     wanted = read_request(body, header)
     check_rows(service, wanted.rows)
-    for wish in wanted.request.outputs or ():  # before anything is learned
-        if wish.name not in OUTPUTS:
-            raise Problem(
-                "invalid_input",
-                f"there is no output {wish.name!r}: choose of {', '.join(OUTPUTS)}",
-            )
     if wanted.request.parameters.get("adapt") is True:
         _named(wanted)
         return wanted, _read(model, wanted)

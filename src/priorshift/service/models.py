@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from priorshift._rows import frame_library
 from priorshift._validation import known_classes
 from priorshift.classifier import LabelShiftClassifier, load
 from priorshift.errors import InputError
@@ -193,13 +194,10 @@ class Model:
     def _objects(self, given: Any) -> Any:
         if self._columns is None:
             return given
-        import importlib
-
         width = len(self._columns)
         if any(not isinstance(row, list) or len(row) != width for row in given):
             raise Problem("invalid_input", f"each row must be a list of {width} values")
-        kind = row_kind(self.classifier)  # it may come from a file
-        library = importlib.import_module("polars" if kind == "polars" else "pandas")
+        library = frame_library(row_kind(self.classifier))
         cells = zip(*given, strict=True) if given else [()] * width
         return library.DataFrame(dict(zip(self._columns, map(list, cells), strict=True)))
 

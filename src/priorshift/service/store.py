@@ -7,6 +7,7 @@ the same for SQLite and PostgreSQL; ``sqlite`` and ``postgres`` open the one and
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -127,7 +128,7 @@ def opened(data: bytes) -> bytes:
     return bytes(data[:-_SUM])
 
 
-class Connection:
+class Connection(ABC):
     """One connection, and everything that is ever asked of the database.
 
     It belongs to one thread at a time. Whatever the database refuses becomes a ``Problem``.
@@ -138,21 +139,21 @@ class Connection:
     snapshot = "BEGIN"
     """What begins a transaction that sees the database as it is at one moment."""
 
+    @abstractmethod
     def run(self, statement: str, values: Sequence[Any] = ()) -> Cursor:
         """Execute a statement with ? for values."""
-        raise NotImplementedError
 
+    @abstractmethod
     def begin(self) -> None:
         """Begin a transaction that will write."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rollback(self) -> None:
         """Undo the transaction, if there is one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close(self) -> None:
         """Close it."""
-        raise NotImplementedError
 
     def commit(self) -> None:
         """Make everything since ``begin`` durable."""

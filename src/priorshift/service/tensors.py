@@ -73,6 +73,8 @@ class InferAnswer(msgspec.Struct, kw_only=True):
 
 
 _DECODER = msgspec.json.Decoder(InferRequest)
+# What an answer may hold.
+_OUTPUTS = ("labels", "probabilities", "prior")
 
 
 class Wanted(NamedTuple):
@@ -97,6 +99,10 @@ def read_request(body: bytes, header: str | None) -> Wanted:
         if not 0 < size <= len(body):
             raise Problem("bad_request", f"{HEADER} is {header!r}, of a body of {len(body)} bytes")
     request = decode(body[:size], _DECODER)
+    for wish in request.outputs or ():
+        if wish.name not in _OUTPUTS:
+            names = ", ".join(_OUTPUTS)
+            raise Problem("invalid_input", f"there is no output {wish.name!r}: choose of {names}")
     (tensor,) = request.inputs
     return Wanted(request, _rows(tensor, memoryview(body)[size:]))
 
@@ -212,9 +218,6 @@ def write_answer(
         wishes = [wish for wish in wishes if wish.name in tensors]
     outputs, parts = [], []
     for wish in wishes:
-        if wish.name not in tensors:
-            names = ", ".join(tensors)
-            raise Problem("invalid_input", f"there is no output {wish.name!r}: choose of {names}")
         datatype, values = tensors[wish.name]
         output: dict[str, Any] = {
             "name": wish.name,

@@ -39,6 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from priorshift._numerics import class_shares
 from priorshift._validation import check_number
 from priorshift.calibration.base import row_losses
 from priorshift.errors import InputTypeError
@@ -500,10 +501,8 @@ def _held(learner: Any, source: Source, calls: bool) -> Held:
     )
 
 
-def source_weights(source: Source, rows: IntArray, prior: FloatArray | None = None) -> FloatArray:
-    """Weights (n,) of held-out rows that add up to 1, and give every class its share.
-
-    Shares are those of ``prior``, by default of the source prior.
+def source_weights(source: Source, rows: IntArray) -> FloatArray:
+    """Weights (n,) of held-out rows that add up to 1, and give every class its source share.
 
     Examples
     --------
@@ -514,10 +513,8 @@ def source_weights(source: Source, rows: IntArray, prior: FloatArray | None = No
     [0.25, 0.25, 0.5]
     """
     labels = source.labels[rows]
-    within = np.ones(len(rows)) if source.row_weights is None else source.row_weights[rows]
-    sums = np.bincount(labels, within, minlength=source.n_classes)
-    shares = source.prior if prior is None else prior
-    weights = shares[labels] * within / np.where(sums > 0.0, sums, 1.0)[labels]
+    within = None if source.row_weights is None else source.row_weights[rows]
+    weights = source.prior[labels] * class_shares(labels, within)
     return np.asarray(weights / weights.sum())
 
 
