@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("numba")
+
+import numba
 
 from priorshift.risk import (
     RiskData,
@@ -16,6 +21,7 @@ from priorshift.risk import (
     gradient_step,
     rewritten_risk,
 )
+from priorshift.risk.compiled._njit import NOTE
 from priorshift.risk.compiled.maths import dot, exp32, exp64, log32
 from priorshift.risk.compiled.steps import hard_estimate
 
@@ -103,3 +109,27 @@ def test_hard_estimate_is_the_inverse_times_the_shares(n, K, seed):
     proba, inverse = rng.dirichlet(np.ones(K), n), rng.normal(size=(K, K))
     shares = np.bincount(proba.argmax(axis=1), minlength=K) / n
     np.testing.assert_allclose(hard_estimate(proba, inverse), inverse @ shares, atol=1e-12)
+
+
+class Screen(io.StringIO):
+    def __init__(self, looked_at):
+        super().__init__()
+        self.looked_at = looked_at
+
+    def isatty(self):
+        return self.looked_at
+
+
+@pytest.mark.parametrize(
+    ("module", "looked_at", "lines"),
+    [("priorshift.risk.compiled.steps", True, 1), ("priorshift.x", False, 0), ("theirs", True, 0)],
+)
+def test_a_person_who_waits_for_the_compiler_is_told_once(monkeypatch, module, looked_at, lines):
+    compiled = numba.njit(lambda x: x + 1)
+    compiled.__module__ = module
+    screen = Screen(looked_at)
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(NOTE, "told", False)
+    assert compiled(1) == 2
+    assert compiled(1.0) == 2.0
+    assert screen.getvalue().count("compiles its kernels") == lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
@@ -9,10 +10,34 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
 
 # Inputs are checked before they come here, so there is no NaN and no infinity to be careful with.
 # Reciprocals ("arcp") are not allowed: vectors would use an estimate, single numbers a division.
 _TRUSTING = {"contract", "nsz", "nnan", "ninf"}
+
+
+class _Note(event.Listener):
+    """Tells a person who waits, once, that functions of ours are being compiled."""
+
+    told = False
+
+    def on_start(self, event: event.Event) -> None:
+        ours = event.data["dispatcher"].__module__.startswith("priorshift.")
+        looked_at = sys.stderr.isatty() or hasattr(sys, "ps1")  # a terminal, a notebook
+        if ours and looked_at and not self.told:
+            self.told = True
+            print(
+                "priorshift compiles its kernels, once on a machine; that takes up to a minute",
+                file=sys.stderr,
+            )
+
+    def on_end(self, event: event.Event) -> None:
+        """Nothing: the next answer says that it is done."""
+
+
+NOTE = _Note()
+event.register("numba:compile", NOTE)
 
 
 @cache
