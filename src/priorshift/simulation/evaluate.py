@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from priorshift._numerics import row_argmax
+from priorshift._validation import check_choice
 from priorshift.errors import InputError
 from priorshift.learners import Learner
 from priorshift.risk import RiskData, class_risks
@@ -164,9 +165,7 @@ def evaluate(
     True
     """
     protocol = protocol or learner.protocol
-    if protocol not in PROTOCOLS:
-        known = ", ".join(map(repr, PROTOCOLS))
-        raise InputError(f"protocol is {protocol!r}: choose one of {known}")
+    check_choice("protocol", protocol, PROTOCOLS)
     state = learner.start(source)
     tracks = _tracks(learner, source, state, stream, track_weights, risk)
     tracks.probas = [] if track_scores else None
