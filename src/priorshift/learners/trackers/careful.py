@@ -61,7 +61,7 @@ from priorshift.learners.trackers.records import careful_places, from_row, kerne
 from priorshift.risk import compiled
 from priorshift.source import Batch, Source
 from priorshift.source.derived import per_source
-from priorshift.typing import Float32Array, FloatArray, IntArray
+from priorshift.typing import FloatArray, IntArray
 
 _FIRST_BELIEF = 0.5
 # Rows that even a class of which nothing is known is worth, and the longest step of a batch.
@@ -365,10 +365,6 @@ class Careful(Learner):
         """Weights of the members of the learner inside."""
         found: FloatArray | None = self.learner.weights(self.held(source).source, state.inner)
         return found
-
-    def model(self, source: Source, state: CarefulState) -> Float32Array | None:
-        """None: it has no linear model of its own."""
-        return None
 
     def effective_size(self, source: Source, state: CarefulState) -> float | None:
         """How many rows the present class prior rests on."""
