@@ -13,8 +13,6 @@ from priorshift._numerics import row_argmax
 from priorshift.simulation.scores import score
 from priorshift.typing import FloatArray, IntArray
 
-__all__ = ["Audit", "Change", "Gain", "Measured"]
-
 # Stretches of the stream that are told apart: neighbours are joined when there are more.
 _MOST_PARTS = 200
 _EXAMPLES = 12
