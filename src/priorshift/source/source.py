@@ -260,12 +260,11 @@ class Source:
     @cached_property
     def soft_confusion(self) -> FloatArray:
         """Column j is the mean of f0's probability vector over class j."""
-        weighted = self.proba if self.row_weights is None else self._weighted_proba()
+        weighted = self.proba
+        if self.row_weights is not None:
+            weighted = self.proba * self.row_weights[:, None]
         offsets = np.concatenate([[0], np.cumsum(self.counts)])
         return self._columns(class_sums(weighted, offsets, axis=0).T)
-
-    def _weighted_proba(self) -> FloatArray:
-        return np.asarray(self.proba * np.asarray(self.row_weights)[:, None])
 
     def _columns(self, sums: FloatArray) -> FloatArray:
         """Sums over the rows of each class as shares; of a class without rows, all its own."""
