@@ -176,13 +176,10 @@ class Source:
     derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for array in (self.prior, self.proba, self.labels, self.head, self.risk.XT):
-            array.setflags(write=False)  # states may share them, and many streams do
-        for optional in (self.raw, self.row_weights):
-            if optional is not None:
-                optional.setflags(write=False)
-        if self.risk.weights is not None:
-            self.risk.weights.setflags(write=False)
+        whole = (self.prior, self.proba, self.labels, self.head, self.risk.XT)
+        for array in (*whole, self.raw, self.row_weights, self.risk.weights):
+            if array is not None:
+                array.setflags(write=False)  # states may share them, and many streams do
 
     @property
     def classes(self) -> AnyArray:
