@@ -25,6 +25,11 @@ from priorshift.source import Source
 
 # Labels on either side of a round whose mix stands for the round's, unless a run says otherwise.
 _NEAR = 500
+# Fields of a run that are settings of learners, by the same name.
+_OF_LEARNERS = (
+    *("preset", "window", "sketch", "meta_rate", "gradient_bound", "loss_bound"),
+    *("prior_form", "gap_limit", "largest_step", "hedge", "solver"),
+)
 # Points that a course over time is stored with.
 _POINTS = 200
 # Milliseconds that a round may take, before anything was measured: by learner, on narrow models.
@@ -115,22 +120,8 @@ def make_learner(run: StreamRun, prepared: Prepared | None = None) -> Learner:
     >>> make_learner(run).hint
     Forward()
     """
-    settings: dict[str, Any] = {
-        "preset": run.preset,
-        "horizon": run.rounds,
-        "hint": _hint(run),
-        "order": run.protocol,
-        "window": run.window,
-        "sketch": run.sketch,
-        "meta_rate": run.meta_rate,
-        "gradient_bound": run.gradient_bound,
-        "prior_form": run.prior_form,
-        "gap_limit": run.gap_limit,
-        "largest_step": run.largest_step,
-        "hedge": run.hedge,
-        "solver": run.solver,
-        "loss_bound": run.loss_bound,
-    }
+    settings: dict[str, Any] = {name: getattr(run, name) for name in _OF_LEARNERS}
+    settings |= {"horizon": run.rounds, "hint": _hint(run), "order": run.protocol}
     learner: Any = as_learner(run.learner, **settings)
     if run.step is not None and prepared is not None:
         pool = learner.pool(prepared.source(run, NoCalibration()))
