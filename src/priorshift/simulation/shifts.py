@@ -1,4 +1,4 @@
-"""How the class prior changes over time: the paper's four shifts, and none.
+"""How the class prior changes over time: the paper's four shifts, and one that stays.
 
 Each shift mixes two fixed priors, ``mu_t = (1 - alpha_t) mu_1 + alpha_t mu_2`` (paper, appendix
 "Experiment Setup", "Simulated Shifts"); the shifts differ in the weight ``alpha_t`` alone.
