@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_limits
 
 from priorshift.monitoring import (
     batch_prior_interval,
-    effective_size,
     prior_interval,
 )
+from priorshift.monitoring.metrics import kish
 from priorshift.source import Source, build_source
 from priorshift.source.model import LinearModel
 
@@ -89,7 +89,7 @@ def tracked(shares: int, hold: int) -> None:
     rng = np.random.default_rng(1)
     for size, rate in ((3, 0.02), (3, 0.005), (10, 0.005)):
         weights = (1 - rate) ** np.arange(int(6 / rate))
-        worth, repeats = effective_size(weights), shares // size
+        worth, repeats = kish(weights), shares // size
         tally = {level: (np.zeros(size), []) for level in LEVELS}
         for _ in range(repeats):
             population = Gauss(1.5 * rng.normal(size=(size, 4)))

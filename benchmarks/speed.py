@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.figure import Figure
-from benchmarks.timing import Ratio, compare
+from benchmarks.timing import Ratio, compare, player
 from priorshift.datasets import load_dataset
 from priorshift.datasets.offline import offline_stage
 from priorshift.learners import ATLAS, UOGD, AtlasAda
@@ -51,21 +51,6 @@ def _larger(source: Source, rows: int) -> Source:
     XT = np.repeat(old.XT, times, axis=1)
     XT += 0.01 * rng.standard_normal(XT.shape, dtype=np.float32)
     return replace(source, risk=RiskData(XT, old.offsets * times))
-
-
-def player(learner: Any, source: Source, batches: list[Batch]) -> Callable[[], object]:
-    """Adapt to the next batch and predict it, on and on."""
-    place = {"t": 0, "state": learner.start(source)}
-
-    def play() -> None:
-        batch = batches[place["t"] % len(batches)]
-        place["state"] = learner.adapt(source, place["state"], batch)
-        learner.predict_proba(source, place["state"], batch)
-        place["t"] += 1
-
-    for _ in range(5):
-        play()
-    return play
 
 
 def implicit_figures(seconds: float) -> Iterator[Figure]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from priorshift.source import Batch
 
 
 class Ratio(NamedTuple):
@@ -50,3 +52,19 @@ def median_time(call: Callable[[], object], seconds: float, least: int = 3) -> f
     while len(times) < least or time.perf_counter() - began < seconds:
         times.append(_once(call))
     return median(times)
+
+
+def player(learner: Any, source: Any, batches: list[Batch], warm: int = 5) -> Callable[[], object]:
+    """Adapt to the next batch and predict it, on and on; ``warm`` rounds are played at once."""
+    t, state = 0, learner.start(source)
+
+    def play() -> None:
+        nonlocal t, state
+        batch = batches[t % len(batches)]
+        state = learner.adapt(source, state, batch)
+        learner.predict_proba(source, state, batch)
+        t += 1
+
+    for _ in range(warm):
+        play()
+    return play

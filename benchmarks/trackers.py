@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from benchmarks.timing import Ratio, compare
+from benchmarks.timing import Ratio, compare, player
 from priorshift.learners import as_learner
 from priorshift.source import Batch, Source, build_source
 from priorshift.typing import FloatArray, IntArray
@@ -50,19 +50,6 @@ def plain_source(n_classes: int) -> Any:
     )
 
 
-def rounds_of(learner: Any, source: Any, stream: list[Batch]) -> Callable[[], object]:
-    """Adapt to the next batch and predict it, on and on."""
-    place = {"t": 0, "state": learner.start(source)}
-
-    def play() -> None:
-        batch = stream[place["t"] % len(stream)]
-        place["state"] = learner.adapt(source, place["state"], batch)
-        learner.predict_proba(source, place["state"], batch)
-        place["t"] += 1
-
-    return play
-
-
 def model_prediction(width: int = 784) -> Callable[[], object]:
     """Predictions of scikit-learn's logistic regression for 100 rows, ten classes."""
     rng = np.random.default_rng(2)
@@ -79,16 +66,12 @@ def tracker_rounds(seconds: float) -> Iterator[tuple[str, str, float | None, Rat
     for n_classes, names in ((10, NAMES), (1000, ("tracker",))):
         source, stream = plain_source(n_classes), batches(n_classes)
         for name in names:
-            play = rounds_of(as_learner(name), source, stream)
-            for _ in range(20):
-                play()
+            play = player(as_learner(name), source, stream, warm=20)
             target = 3.0 if n_classes == 10 else None
             title = f"{name} round, 100 rows, K = {n_classes}"
             yield title, "predict_proba, 100 x 784", target, compare(play, yardstick, seconds)
     source, stream = featured_source()
-    play = rounds_of(as_learner("auto"), source, stream)
-    for _ in range(20):
-        play()
+    play = player(as_learner("auto"), source, stream, warm=20)
     title = "auto round, all members, K = 10, d = 784"
     yield title, "predict_proba, 100 x 784", 10.0, compare(play, yardstick, seconds)
 

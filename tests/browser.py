@@ -154,12 +154,6 @@ def _requests(browser, address: str) -> list[str]:
     return wanted
 
 
-def screenshot(path, target, width: int, driver) -> None:
-    """Write a PNG of the whole page as it looks at a width."""
-    load(driver, Path(path).resolve().as_uri(), width)
-    capture(target, width, driver)
-
-
 def capture(target, width: int, driver) -> None:
     """Write a PNG of the page that is open."""
     import base64

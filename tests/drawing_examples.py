@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from priorshift.experiments.report import drawings
+from priorshift.experiments.report.drawings.steps import (
+    FinalWeightsData,
+    RunningData,
+    draw_shl,
+    draw_skyline,
+    draw_weights,
+)
+from priorshift.experiments.report.drawings.streams import draw_peri, draw_shifts, paper_shifts
+from priorshift.experiments.report.drawings.theory import (
+    RegretPanel,
+    RegretSeries,
+    ShrinkingData,
+    UnbiasedData,
+    draw_lemmas,
+    draw_regret,
+)
 
 STEPS = 0.002 * 2.0 ** np.arange(8)
 LEARNERS = ("FIX", "FTH", "FTFWH", "ROGD", "UOGD", "ATLAS", "ATLAS-ADA", "TRACKER", "AUTO")
@@ -45,10 +60,8 @@ def shl(points: int = 200) -> dict:
     steps = 0.001 * 2.0 ** np.arange(10)
     best = np.linspace(1, 8, 6)
     mass = np.exp(-0.4 * (np.arange(10)[:, None] - best) ** 2)
-    final = drawings.FinalWeightsData(
-        steps, [8.2, 16.5, 41.0, 82.0, 164.0, 410.0], mass / mass.sum(axis=0)
-    )
-    return {"running": drawings.RunningData(curves, rounds=7000), "final": final}
+    final = FinalWeightsData(steps, [8.2, 16.5, 41.0, 82.0, 164.0, 410.0], mass / mass.sum(axis=0))
+    return {"running": RunningData(curves, rounds=7000), "final": final}
 
 
 def skyline() -> dict:
@@ -66,7 +79,7 @@ def skyline() -> dict:
     }
 
 
-def regret() -> list[drawings.RegretPanel]:
+def regret() -> list[RegretPanel]:
     rng = np.random.default_rng(3)
     rounds = np.array([100, 200, 500, 1000, 2000, 5000, 10000])
     panels = []
@@ -80,20 +93,18 @@ def regret() -> list[drawings.RegretPanel]:
             slope = rate - 0.05 * scale
             mean = scale * rounds**slope * np.exp(rng.normal(0, 0.05, 7))
             bound = 60 * scale * rounds**rate
-            series.append(
-                drawings.RegretSeries(learner, rounds, mean, 0.2 * mean, slope, 0.02, bound)
-            )
-        panels.append(drawings.RegretPanel(title, tuple(series), rate, name))
+            series.append(RegretSeries(learner, rounds, mean, 0.2 * mean, slope, 0.02, bound))
+        panels.append(RegretPanel(title, tuple(series), rate, name))
     return panels
 
 
-def lemmas() -> tuple[drawings.UnbiasedData, drawings.ShrinkingData]:
+def lemmas() -> tuple[UnbiasedData, ShrinkingData]:
     rng = np.random.default_rng(4)
     true = np.linspace(0.2, 1.4, 12)
     sizes = np.array([100, 200, 500, 1000, 2000, 5000])
     return (
-        drawings.UnbiasedData(true, true + rng.normal(0, 0.01, 12), np.full(12, 0.08)),
-        drawings.ShrinkingData(
+        UnbiasedData(true, true + rng.normal(0, 0.01, 12), np.full(12, 0.08)),
+        ShrinkingData(
             sizes,
             2 / np.sqrt(sizes) * np.exp(rng.normal(0, 0.05, 6)),
             0.6 / np.sqrt(sizes),
@@ -104,13 +115,13 @@ def lemmas() -> tuple[drawings.UnbiasedData, drawings.ShrinkingData]:
 
 
 DRAW = {
-    "weights": lambda: drawings.draw_weights(**weights()),
-    "peri": lambda: drawings.draw_peri(**peri()),
-    "shl": lambda: drawings.draw_shl(**shl()),
-    "skyline": lambda: drawings.draw_skyline(**skyline()),
-    "shifts": lambda: drawings.draw_shifts(drawings.paper_shifts()),
-    "regret": lambda: drawings.draw_regret(regret()),
-    "lemmas": lambda: drawings.draw_lemmas(*lemmas()),
+    "weights": lambda: draw_weights(**weights()),
+    "peri": lambda: draw_peri(**peri()),
+    "shl": lambda: draw_shl(**shl()),
+    "skyline": lambda: draw_skyline(**skyline()),
+    "shifts": lambda: draw_shifts(paper_shifts()),
+    "regret": lambda: draw_regret(regret()),
+    "lemmas": lambda: draw_lemmas(*lemmas()),
 }
 
 

@@ -6,7 +6,7 @@ import csv
 
 import numpy as np
 
-from priorshift.files import Fitting
+from priorshift.files.fitting import Fitting
 
 CLASSES = ("ape", "bee", "cat")
 

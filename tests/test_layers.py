@@ -127,6 +127,11 @@ def test_no_circles_between_rooms():
         visit(room)
 
 
+def test_every_public_name_has_a_home():
+    assert set(priorshift._HOME) == set(priorshift.__all__)
+    assert all(hasattr(priorshift, name) for name in priorshift.__all__)
+
+
 def test_the_library_does_not_print():
     wrong = []
     for path in sorted(ROOT.rglob("*.py")):

@@ -14,6 +14,7 @@ from priorshift._numerics import (
     row_softmax,
     row_sums,
     stratified_folds,
+    stretch_means,
     times_exp,
 )
 from priorshift._validation import check_number, check_rates, check_share
@@ -110,3 +111,9 @@ def test_shares_and_rates():
             check_rates(rates)
     with pytest.raises(InputTypeError, match="tuple"):
         check_rates([1.0])
+
+
+def test_stretches_keep_the_mean():
+    values = np.random.default_rng(0).random(120)
+    assert stretch_means(values, 60).mean() == pytest.approx(values.mean())
+    assert stretch_means(values, 500).tolist() == values.tolist()

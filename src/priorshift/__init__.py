@@ -128,81 +128,27 @@ __all__ = [
 # Where each public name lives. They are imported when they are first asked for, so that a program
 # pays for what it uses.
 _HOMES = {
-    "priorshift.classifier": ("LabelShiftClassifier",),
-    "priorshift.errors": (
-        "FileFormatError",
-        "InputError",
-        "InputTypeError",
-        "PriorshiftError",
-        "PriorshiftWarning",
-        "SourceError",
-    ),
-    "priorshift.experiments.report.stream": ("StreamReport", "report"),
-    "priorshift.fleet": ("Fleet", "load"),
-    "priorshift.learners": (
-        "ATLAS",
-        "EM",
-        "FIX",
-        "FLHFTL",
-        "FTFWH",
-        "FTH",
-        "ROGD",
-        "UOGD",
-        "AtlasAda",
-        "Auto",
-        "Learner",
-        "Regimes",
-        "Tracker",
-        "WaveletRestart",
-        "WindowHedge",
-    ),
-    "priorshift.learners.linear.hints": (
-        "Forward",
-        "Hint",
-        "NoHint",
-        "OnlineKMeans",
-        "Periodic",
-        "Window",
-    ),
-    "priorshift.monitoring": (
-        "AccuracyReport",
-        "batch_prior_interval",
-        "estimate_accuracy",
-        "estimate_prior",
-        "held_out_size",
-        "prior_interval",
-    ),
-    "priorshift.monitoring.guard": (
-        "Guard",
-        "GuardReport",
-    ),
-    "priorshift.monitoring.performance": ("Performance",),
-    "priorshift.monitoring.plots": ("PriorDisplay", "plot"),
-    "priorshift.monitoring.shift": ("Shift",),
-    "priorshift.priors": (
-        "BBSE",
-        "MLLS",
-        "RLLS",
-        "ForeignEstimator",
-    ),
-    "priorshift.risk": (
-        "Blocks",
-        "Coreset",
-        "Herding",
-        "sketch_error",
-    ),
-    "priorshift.simulation.evaluate": (
-        "Result",
-        "evaluate",
-    ),
-    "priorshift.stream": ("Deployment", "Stream"),
-    "priorshift.source": (
-        "Batch",
-        "Source",
-        "build_source",
-    ),
+    "classifier": "LabelShiftClassifier",
+    "errors": "FileFormatError InputError InputTypeError PriorshiftError PriorshiftWarning "
+    "SourceError",
+    "experiments.report.stream": "StreamReport report",
+    "fleet": "Fleet load",
+    "learners": "ATLAS EM FIX FLHFTL FTFWH FTH ROGD UOGD AtlasAda Auto Learner Regimes Tracker "
+    "WaveletRestart WindowHedge",
+    "learners.linear.hints": "Forward Hint NoHint OnlineKMeans Periodic Window",
+    "monitoring": "AccuracyReport batch_prior_interval estimate_accuracy estimate_prior "
+    "held_out_size prior_interval",
+    "monitoring.guard": "Guard GuardReport",
+    "monitoring.performance": "Performance",
+    "monitoring.plots": "PriorDisplay plot",
+    "monitoring.shift": "Shift",
+    "priors": "BBSE MLLS RLLS ForeignEstimator",
+    "risk": "Blocks Coreset Herding sketch_error",
+    "simulation.evaluate": "Result evaluate",
+    "source": "Batch Source build_source",
+    "stream": "Deployment Stream",
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_HOME = {name: f"priorshift.{home}" for home, names in _HOMES.items() for name in names.split()}
 # Names of earlier versions, and what each is called now.
 _RENAMED = {
     "estimate_mix": "estimate_prior",

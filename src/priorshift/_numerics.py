@@ -116,6 +116,18 @@ def class_shares(labels: IntArray, weights: FloatArray | None = None) -> FloatAr
     return np.asarray((1.0 if weights is None else weights) / sums[labels])
 
 
+def stretch_means(rows: FloatArray, number: int) -> FloatArray:
+    """Means of at most ``number`` equal stretches of rows (T, ...).
+
+    Examples
+    --------
+    >>> stretch_means(np.arange(6.0), 3).tolist()
+    [0.5, 2.5, 4.5]
+    """
+    parts = np.array_split(rows, min(number, len(rows)))
+    return np.array([part.mean(axis=0) for part in parts])
+
+
 def row_argmax(P: FloatArray) -> IntArray:
     """Return the place of each row's largest entry, the first of several.
 

@@ -1,7 +1,8 @@
-"""One BLAS thread where products are small, or where the bits must not depend on their number."""
+"""The cores that there are, and one BLAS thread where that is faster or the bits depend on it."""
 
 from __future__ import annotations
 
+import os
 from threading import Lock
 from typing import Any
 
@@ -35,3 +36,10 @@ class _OneThread:
 
 
 ONE_THREAD = _OneThread()
+
+
+def usable_cores() -> int:
+    """Count the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -75,6 +75,11 @@ _log = logging.getLogger(__name__)
 # What fit learns of the columns of X: as scikit-learn does, names that are no strings, and what
 # kind of thing a row comes in.
 _COLUMNS = ("n_features_in_", "feature_names_in_", "_names_in", "_kind_in")
+# Settings that a file holds as they were given.
+_SAVED = (
+    *("cv", "random_state", "diameter", "calibration", "sketch", "safety", "on_alarm"),
+    *("classes", "prior", "costs", "abstain"),
+)
 # Standard deviations of features that differ by more than this make gradient steps slow.
 _UNEVEN = 100.0
 
@@ -1185,18 +1190,10 @@ def load(
         features=extra["features"] or source.features.map,
         intercept=source.features.intercept,
         loss=source.loss.name,
-        **{name: extra[name] for name in ("cv", "random_state", "diameter")},
-        calibration=extra["calibration"],
-        sketch=extra["sketch"],
-        safety=extra["safety"],
         guard=deployment.guard if extra["guard"] == "given" else extra["guard"],
-        on_alarm=extra["on_alarm"],
         label_memory=deployment.label_memory,
         history=deployment.history,
-        classes=extra["classes"],
-        prior=extra["prior"],
-        costs=extra["costs"],
-        abstain=extra["abstain"],
+        **{name: extra[name] for name in _SAVED},
     )
     clf.deployment_, clf.stream_ = deployment, saved.stream
     clf._rehearsal = extra["rehearsal"]

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from priorshift._threads import usable_cores
 from priorshift.cli.main import build_parser
 from priorshift.errors import InputError
 from priorshift.experiments import runner as module
@@ -22,7 +23,7 @@ from priorshift.experiments.description import Data, StreamRun
 from priorshift.experiments.perform import Prepared
 from priorshift.experiments.planning import Row, make_plan, row_label
 from priorshift.experiments.progress import Estimate, Progress, Status
-from priorshift.experiments.runner import Runner, TaskError, start_method, usable_cores
+from priorshift.experiments.runner import Runner, TaskError, start_method
 from priorshift.experiments.store import Store
 
 WORDS = "run --rounds 60 --batch-size 20 --learner fix,uogd,atlas --shift lin,ber --seeds 2"

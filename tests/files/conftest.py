@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from priorshift.files import fit_file
+from priorshift.files.fitting import fit_file
 from stream_files import CLASSES, draw, fitting, write_csv
 
 

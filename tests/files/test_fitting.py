@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from priorshift import LabelShiftClassifier, load
 from priorshift.errors import FileFormatError, InputError, SourceError
-from priorshift.files import Fitting, fit_file
+from priorshift.files.fitting import Fitting, fit_file
 from stream_files import CLASSES, fitting, write_csv
 
 PLAIN = {"learner": "fth"}

@@ -1,18 +1,9 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
+from benchmarks.fleet import probabilities
 
 from priorshift import LabelShiftClassifier
-
-
-def probabilities(n, classes, seed):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, classes, n)
-    Z = rng.normal(size=(n, classes))
-    Z[np.arange(n), y] += 2.0
-    P = np.exp(Z)
-    return P / P.sum(axis=1, keepdims=True), y
 
 
 @pytest.fixture(scope="session")

@@ -366,7 +366,7 @@ def test_names_and_slots_are_one_to_one(calls):
             assert names.of(slots) == keys
         assert set(names.keys()) == there
         assert len(names) == len(there) == len(names.taken())
-        assert sorted(names.slot(key) for key in there) == names.taken().tolist()
+        assert sorted(names.slots(list(there)).tolist()) == names.taken().tolist()
 
 
 def test_ids_of_every_kind():

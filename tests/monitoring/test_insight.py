@@ -17,10 +17,10 @@ from priorshift import (
     prior_interval,
 )
 from priorshift._numerics import reweight
-from priorshift.monitoring import effective_size
 from priorshift.monitoring.believed import believed
 from priorshift.monitoring.influence import influence_at, moments_of, recentred
 from priorshift.monitoring.intervals import compatible, normal_score
+from priorshift.monitoring.metrics import kish
 from priorshift.priors import project_simplex
 from priorshift.priors.mlls import MLLS
 from priorshift.source import Batch, build_source
@@ -179,7 +179,7 @@ def covered(kind, n_classes, draws, seed):
             low, high = batch_prior_interval(source, proba, 0.8)
         else:
             prior = discounted(proba, source, weights / weights.sum())
-            low, high = prior_interval(source, prior, effective_size(weights), 0.8)
+            low, high = prior_interval(source, prior, kish(weights), 0.8)
         hits.append((low <= mu) & (mu <= high))
     return np.mean(hits)
 
@@ -277,7 +277,7 @@ def test_sizes() -> None:
     assert held_out_size(source, np.array([0.0, 1.0])) == pytest.approx(10)
     rate = 0.02
     weights = (1 - rate) ** np.arange(5000)
-    assert effective_size(weights) == pytest.approx((2 - rate) / rate, rel=1e-6)
+    assert kish(weights) == pytest.approx((2 - rate) / rate, rel=1e-6)
 
 
 def test_accuracy_without_rows_is_the_weighted_recall(gauss) -> None:
@@ -329,7 +329,6 @@ def test_accuracy_is_close_to_the_truth_on_average(gauss, population) -> None:
         (lambda s: estimate_accuracy(s, [0.25] * 4, np.nan), "size"),
         (lambda s: estimate_accuracy(s, [0.25] * 4, 9, held_out=np.eye(4)), "held_out"),
         (lambda s: held_out_size(s, [2.0, 0, 0, 0]), "shares"),
-        (lambda s: effective_size(np.zeros(3)), "weights"),
     ],
 )
 def test_bad_input_is_refused(gauss, call, words) -> None:

@@ -36,17 +36,7 @@ from priorshift.saving.values import Parts
 from priorshift.source import Source, build_source
 from priorshift.source.model import ProbabilityModel
 from priorshift.stream import Deployment, Stream
-from saved_files import everything, forge, make_source, saved
-
-
-@pytest.fixture(scope="module")
-def source() -> Source:
-    return make_source()
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "stream.priorshift"
+from saved_files import everything, forge, saved
 
 
 @pytest.fixture(scope="module")

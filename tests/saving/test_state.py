@@ -45,11 +45,6 @@ SHORT = 40
 NAMES = np.array(["cat", "dog", "emu"])
 
 
-@pytest.fixture(scope="module")
-def source() -> Source:
-    return make_source()
-
-
 BATCHES = [draw(25, seed=10 + t, mix=(1 + t, 2, 6 - t))[0] for t in range(6)]
 
 
@@ -78,11 +73,6 @@ def check_round_trip(source: Source, learner: Any, path: Path, /, **given: Any) 
     assert bits(end_again) == bits(end)
     assert bits(end) != bits(middle)
     return again
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "stream.priorshift"
 
 
 # Round trips.

@@ -20,19 +20,9 @@ from priorshift.saving import Saved, load_parts, save_parts
 from priorshift.saving import archive as archive_module
 from priorshift.source import Source, build_source
 from priorshift.source.model import ProbabilityModel
-from saved_files import bits, make_source, saved
+from saved_files import bits, saved
 
 posix = pytest.mark.skipif(os.name == "nt", reason="links, rights and pipes as POSIX has them")
-
-
-@pytest.fixture(scope="module")
-def source() -> Source:
-    return make_source()
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "stream.priorshift"
 
 
 @pytest.fixture

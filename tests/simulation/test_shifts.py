@@ -15,7 +15,6 @@ from priorshift.simulation.shifts import (
     PAPER_COURSE,
     Bernoulli,
     Constant,
-    Given,
     Linear,
     Sine,
     Square,
@@ -108,22 +107,6 @@ def test_bernoulli_with_a_course_is_the_same_in_every_stream() -> None:
 
 def test_constant_stays() -> None:
     np.testing.assert_array_equal(Constant().priors(MU1, MU2, 4, rng=0), [MU1] * 4)
-
-
-def test_given_returns_a_copy_of_its_first_rows() -> None:
-    table = np.array([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]])
-    shift = Given(table)
-    priors = shift.priors([1, 0], [0, 1], 2, rng=0)
-    np.testing.assert_array_equal(priors, table[:2])
-    priors[:] = 7
-    table[:] = 7
-    np.testing.assert_array_equal(shift.priors([1, 0], [0, 1], 1, rng=0), [[0.2, 0.8]])
-    with pytest.raises(InputError, match="4 were asked for"):
-        shift.priors([1, 0], [0, 1], 4, rng=0)
-    with pytest.raises(InputError, match="cover 2 classes"):
-        shift.priors(MU1, MU2, 2, rng=0)
-    with pytest.raises(InputError, match="one row per round"):
-        Given([0.5, 0.5])
 
 
 simplex = st.lists(st.floats(0.01, 1), min_size=4, max_size=4).map(

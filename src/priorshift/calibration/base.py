@@ -82,18 +82,11 @@ class Rows:
     proba: FloatArray
     labels: IntArray
     prior: FloatArray | None = None
-    classes: AnyArray | None = None
 
     @classmethod
-    def of(
-        cls,
-        proba: Any,
-        labels: Any,
-        prior: FloatArray | None = None,
-        classes: AnyArray | None = None,
-    ) -> Rows:
+    def of(cls, proba: Any, labels: Any, prior: FloatArray | None = None) -> Rows:
         """Check what users give."""
-        return cls(*check_pair(proba, labels), prior, classes)
+        return cls(*check_pair(proba, labels), prior)
 
     @property
     def n_classes(self) -> int:
@@ -149,7 +142,7 @@ class Rows:
 
     def part(self, rows: AnyArray) -> Rows:
         """The same of some of the rows."""
-        return Rows(self.proba[rows], self.labels[rows], self.prior, self.classes)
+        return Rows(self.proba[rows], self.labels[rows], self.prior)
 
     def of_seen_classes(self) -> Rows:
         """The same without the columns of classes that there are no rows of.
@@ -193,9 +186,9 @@ class Recipe(ABC, Generic[M]):
         """Fit a map on f0's probabilities (n, K) and the class indices (n,) of the held-out set.
 
         ``prior`` is the class prior that the map is calibrated under, by default that of the rows;
-        ``classes`` what the user calls the classes, for errors.
+        ``classes``, what the user calls the classes, is for recipes of other kinds.
         """
-        return self.fit_rows(Rows.of(proba, labels, prior, classes))
+        return self.fit_rows(Rows.of(proba, labels, prior))
 
     def fit_rows(self, rows: Rows) -> M:
         """Fit a map on rows that are checked already.
@@ -310,17 +303,6 @@ def row_losses(proba: FloatArray, labels: IntArray) -> FloatArray:
     [0.693, -0.0]
     """
     return -np.log(np.maximum(proba[np.arange(len(labels)), labels], SMALLEST))
-
-
-def class_name(index: int, classes: AnyArray | None) -> str:
-    """What the user calls a class.
-
-    Examples
-    --------
-    >>> class_name(1, np.array(["cat", "dog"])), class_name(1, None)
-    ('dog', '1')
-    """
-    return str(index if classes is None else classes[index])
 
 
 def freeze(record: object, **shapes: tuple[int | None, ...]) -> None:

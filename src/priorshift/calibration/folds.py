@@ -58,7 +58,7 @@ def calibrate(
     >>> found.map.name, found.proba.shape, bool((found.proba != found.map(proba)).all())
     ('temperature', (60, 3), True)
     """
-    rows = Rows.of(proba, labels, prior, classes)
+    rows = Rows.of(proba, labels, prior)
     if len(rows.labels) < 2 and not isinstance(recipe, NoCalibration):
         raise SourceError(
             f"calibration {recipe.name!r} needs a row to fit on and one to measure, and the "

@@ -61,6 +61,14 @@ class IsotonicMap:
         ends.setflags(write=False)
         object.__setattr__(self, "ends", ends)
 
+    @classmethod
+    def of(
+        cls, parts: list[tuple[FloatArray, FloatArray]], prior: FloatArray, mixed: float
+    ) -> IsotonicMap:
+        """The map with these knots and values of each class."""
+        knots, values = map(np.concatenate, zip(*parts, strict=True))
+        return cls(knots, values, np.cumsum([len(own) for own, _ in parts]), prior, mixed)
+
     @property
     def n_classes(self) -> int:
         """K."""
@@ -82,13 +90,7 @@ class IsotonicMap:
         parts = zip(*(np.split(a, self.ends[:-1]) for a in (self.knots, self.values)), strict=True)
         line = np.array([0.0, 1.0])
         wide = [next(parts) if seen else (line, line) for seen in rows.seen]
-        return IsotonicMap(
-            knots=np.concatenate([knots for knots, _ in wide]),
-            values=np.concatenate([values for _, values in wide]),
-            ends=np.cumsum([len(knots) for knots, _ in wide]),
-            prior=rows.shares,
-            mixed=self.mixed,
-        )
+        return IsotonicMap.of(wide, rows.shares, self.mixed)
 
 
 @dataclass(frozen=True)
@@ -112,13 +114,8 @@ class IsotonicScaling(Recipe[IsotonicMap]):
     def _fit(self, rows: Rows) -> IsotonicMap:
         n, K = rows.proba.shape
         parts = [_steps(rows.proba[:, k], rows.labels == k, rows.weights) for k in range(K)]
-        return IsotonicMap(
-            knots=np.concatenate([knots for knots, _ in parts]),
-            values=np.concatenate([values for _, values in parts]),
-            ends=np.cumsum([len(knots) for knots, _ in parts]),
-            prior=np.asarray(np.bincount(rows.labels, rows.weights, K), dtype=np.float64),
-            mixed=K / (n + K),
-        )
+        prior = np.asarray(np.bincount(rows.labels, rows.weights, K), dtype=np.float64)
+        return IsotonicMap.of(parts, prior, K / (n + K))
 
 
 def _steps(

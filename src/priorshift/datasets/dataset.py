@@ -11,14 +11,6 @@ from priorshift.errors import InputError
 from priorshift.simulation.streams import PoolPopulation, Population
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
-__all__ = [
-    "Dataset",
-    "check_labels",
-    "check_rows",
-    "encode_labels",
-    "pool_dataset",
-]
-
 _MOST = np.iinfo(np.int64).max
 # Probabilities stored in half precision, or with three digits, still add up to 1 within this.
 _SUM_TOLERANCE = 5e-3

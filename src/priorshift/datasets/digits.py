@@ -11,8 +11,6 @@ from priorshift._validation import check_integer
 from priorshift.datasets.dataset import Dataset, pool_dataset
 from priorshift.typing import FloatArray, IntArray
 
-__all__ = ["DigitsSplit", "digits_dataset", "digits_split"]
-
 _SEED = 2021
 _WHITE = 16.0
 

@@ -17,23 +17,6 @@ from priorshift.datasets.synthetic import synthetic_dataset
 from priorshift.errors import FileFormatError, InputError, InputTypeError
 from priorshift.typing import AnyArray
 
-__all__ = [
-    "BUILT_IN",
-    "ORIGINS",
-    "VARIABLE",
-    "check_name",
-    "data_folder",
-    "data_folders",
-    "file_dataset",
-    "halves",
-    "load_dataset",
-    "named_dataset",
-    "named_file",
-    "named_path",
-    "need",
-    "read_arrays",
-]
-
 BUILT_IN: Registry[Callable[[], Dataset]] = Registry(
     "built-in data set", synthetic=synthetic_dataset, digits=digits_dataset
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,15 +15,6 @@ from priorshift.errors import FileFormatError, InputError
 from priorshift.simulation.recorded import RecordedStream
 from priorshift.simulation.streams import PoolPopulation
 from priorshift.typing import AnyArray, IntArray
-
-__all__ = [
-    "SHL_CLASSES",
-    "OrderedData",
-    "arxiv_order",
-    "file_order",
-    "shl_order",
-    "timed_order",
-]
 
 SHL_CLASSES = ("Still", "Walk", "Run", "Bike", "Car", "Bus")
 """The six classes of the paper's locomotion task; the data have trains and subways too."""
@@ -55,26 +47,9 @@ class OrderedData:
     y: IntArray
     X: AnyArray | None = None
 
-    def stream(
-        self,
-        batch_size: int,
-        *,
-        seed: int = 0,
-        every: int = 1,
-        near: int = 500,
-        rounds: int | None = None,
-    ) -> RecordedStream:
-        """Return the stream, with the settings of ``RecordedStream``."""
-        return RecordedStream(
-            self.dataset.population,
-            self.y,
-            batch_size,
-            X=self.X,
-            seed=seed,
-            every=every,
-            near=near,
-            rounds=rounds,
-        )
+    def stream(self, batch_size: int, **settings: Any) -> RecordedStream:
+        """Return the stream; ``seed``, ``every``, ``near``, ``rounds`` as of ``RecordedStream``."""
+        return RecordedStream(self.dataset.population, self.y, batch_size, X=self.X, **settings)
 
 
 def shl_order(classes: Sequence[str] | None = None) -> OrderedData:

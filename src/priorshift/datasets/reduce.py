@@ -13,8 +13,6 @@ from priorshift.errors import InputError
 from priorshift.simulation.streams import PoolPopulation
 from priorshift.typing import AnyArray, IntArray
 
-__all__ = ["reduced"]
-
 # One row to train f0 on and one to measure it.
 _LEAST_OF_A_CLASS = 2
 # Above this many rows the covariance is decomposed in the place of the rows: the same components

@@ -13,8 +13,6 @@ from priorshift.datasets.dataset import Dataset
 from priorshift.simulation.streams import GaussianPopulation
 from priorshift.typing import FloatArray, IntArray
 
-__all__ = ["SyntheticProblem", "synthetic_dataset", "synthetic_problem"]
-
 _SEED = 2021
 _ROWS = 10_000
 _CLASSES = 3

@@ -115,14 +115,8 @@ def costs_to_plain(costs: Any) -> Any:
     if costs is None:
         return None
     if isinstance(costs, Mapping):
-        return {"pairs": [[_key(key), _row_to_plain(row)] for key, row in costs.items()]}
+        return {"pairs": [[_key(key), costs_to_plain(part)] for key, part in costs.items()]}
     return np.asarray(costs, dtype=np.float64).tolist()
-
-
-def _row_to_plain(row: Any) -> Any:
-    if isinstance(row, Mapping):
-        return {"pairs": [[_key(key), float(cost)] for key, cost in row.items()]}
-    return np.asarray(row, dtype=np.float64).tolist()
 
 
 def _key(key: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from priorshift.datasets import Dataset, OrderedData, load_dataset, reduced, shl_order
-from priorshift.datasets.files import named_file
+from priorshift.datasets.files import BUILT_IN, named_file
 from priorshift.datasets.offline import offline_stage
 from priorshift.datasets.ordered import SHL_CLASSES, file_order, timed_order
 from priorshift.learners import LEARNERS, AtlasAda
@@ -22,7 +22,7 @@ from priorshift.source import Source
 if TYPE_CHECKING:
     from priorshift.experiments.perform import Prepared
 
-BUNDLED = ("synthetic", "digits")
+BUNDLED = tuple(BUILT_IN)
 """Data sets that every installation has."""
 
 

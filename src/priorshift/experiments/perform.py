@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from priorshift._numerics import stretch_means
 from priorshift.calibration import Calibration, NoCalibration, as_calibration
 from priorshift.cli.messages import first_lines
 from priorshift.datasets import OrderedData
@@ -21,10 +22,14 @@ from priorshift.simulation.recorded import RecordedStream
 from priorshift.simulation.shifts import PAPER_COURSE, Bernoulli, shift_by_name
 from priorshift.simulation.streams import SimulatedStream
 from priorshift.source import Source
-from priorshift.typing import FloatArray
 
 # Labels on either side of a round whose mix stands for the round's, unless a run says otherwise.
 _NEAR = 500
+# Fields of a run that are settings of learners, by the same name.
+_OF_LEARNERS = (
+    *("preset", "window", "sketch", "meta_rate", "gradient_bound", "loss_bound"),
+    *("prior_form", "gap_limit", "largest_step", "hedge", "solver"),
+)
 # Points that a course over time is stored with.
 _POINTS = 200
 # Milliseconds that a round may take, before anything was measured: by learner, on narrow models.
@@ -115,22 +120,8 @@ def make_learner(run: StreamRun, prepared: Prepared | None = None) -> Learner:
     >>> make_learner(run).hint
     Forward()
     """
-    settings: dict[str, Any] = {
-        "preset": run.preset,
-        "horizon": run.rounds,
-        "hint": _hint(run),
-        "order": run.protocol,
-        "window": run.window,
-        "sketch": run.sketch,
-        "meta_rate": run.meta_rate,
-        "gradient_bound": run.gradient_bound,
-        "prior_form": run.prior_form,
-        "gap_limit": run.gap_limit,
-        "largest_step": run.largest_step,
-        "hedge": run.hedge,
-        "solver": run.solver,
-        "loss_bound": run.loss_bound,
-    }
+    settings: dict[str, Any] = {name: getattr(run, name) for name in _OF_LEARNERS}
+    settings |= {"horizon": run.rounds, "hint": _hint(run), "order": run.protocol}
     learner: Any = as_learner(run.learner, **settings)
     if run.step is not None and prepared is not None:
         pool = learner.pool(prepared.source(run, NoCalibration()))
@@ -200,25 +191,13 @@ def perform(
 def _courses(run: StreamRun, learner: Any, source: Source, result: Result) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if "curve" in run.track:
-        found["curve"] = thinned(100 * result.errors[:, None])[:, 0].tolist()
+        found["curve"] = stretch_means(100 * result.errors[:, None], _POINTS)[:, 0].tolist()
     if result.weights is not None:
-        found["weights"] = thinned(result.weights).tolist()
+        found["weights"] = stretch_means(result.weights, _POINTS).tolist()
     if hasattr(result.state, "steps"):  # a pool: its weights after the last round
         found["steps"] = result.state.steps.tolist()
         found["final_weights"] = learner.weights(source, result.state).tolist()
     return found
-
-
-def thinned(rows: FloatArray, points: int = _POINTS) -> FloatArray:
-    """Means of at most ``points`` equal stretches of rows (T, ...).
-
-    Examples
-    --------
-    >>> thinned(np.arange(6.0)[:, None], points=3)[:, 0].tolist()
-    [0.5, 2.5, 4.5]
-    """
-    parts = np.array_split(rows, min(points, len(rows)))
-    return np.array([part.mean(axis=0) for part in parts])
 
 
 def guess(run: StreamRun, prepared: Prepared | None = None) -> float:

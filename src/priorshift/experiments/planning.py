@@ -46,7 +46,7 @@ def make_plan(options: argparse.Namespace) -> tuple[Prepared, list[Row]]:
     >>> [row_label(row) for row in rows], len(rows[0])
     (['squ fix', 'squ atlas-ada okm'], 5)
     """
-    if _replays(options):
+    if any((options.order, options.time, options.priors)):
         return _make_replay(options)
     shifts = _shifts(options)
     _warn_of_unused(options)
@@ -69,10 +69,6 @@ def _with_seeds(
     with _named(options.data):
         prepared.add(firsts)
     return [[replace(run, seed=seed) for seed in range(seeds)] for run in firsts]
-
-
-def _replays(options: argparse.Namespace) -> bool:
-    return any((options.order, options.time, options.priors))
 
 
 def _make_replay(options: argparse.Namespace) -> tuple[Prepared, list[Row]]:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from threadpoolctl import threadpool_limits
 
+from priorshift._threads import usable_cores
 from priorshift.errors import InputError
 from priorshift.experiments.cache import key_of
 from priorshift.experiments.description import Task
@@ -375,10 +376,3 @@ def _named(task: Task) -> Iterator[None]:
         raise InputError(f"{task.label}: {error}") from error
     except Exception as error:
         raise TaskError(f"{task.label}: {type(error).__name__}: {error}") from error
-
-
-def usable_cores() -> int:
-    """Count the cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

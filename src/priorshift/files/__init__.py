@@ -7,19 +7,3 @@
 * ``resuming.py``: how far a run has come, in one file that is replaced as a whole.
 * ``adapting.py``: the run itself.
 """
-
-from priorshift.files.adapting import Batching, Summary, adapt_table
-from priorshift.files.columns import Columns
-from priorshift.files.fitting import Fitting, fit_file
-from priorshift.files.tables import Table, open_table
-
-__all__ = [
-    "Batching",
-    "Columns",
-    "Fitting",
-    "Summary",
-    "Table",
-    "adapt_table",
-    "fit_file",
-    "open_table",
-]

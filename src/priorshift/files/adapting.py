@@ -24,8 +24,6 @@ from priorshift.monitoring.history import NO_TIME
 from priorshift.source import Batch
 from priorshift.typing import FloatArray
 
-__all__ = ["Batching", "Reader", "Run", "Step", "Summary", "adapt_table"]
-
 # Rows that the model reads at once, from a file; from a pipe it reads a batch at a time.
 _AT_ONCE = 8192
 # The share of the time that may go into moments from which a killed run can go on.

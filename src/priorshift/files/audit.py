@@ -13,8 +13,6 @@ from priorshift._numerics import row_argmax
 from priorshift.simulation.scores import score
 from priorshift.typing import FloatArray, IntArray
 
-__all__ = ["Audit", "Change", "Gain", "Measured"]
-
 # Stretches of the stream that are told apart: neighbours are joined when there are more.
 _MOST_PARTS = 200
 _EXAMPLES = 12
@@ -210,7 +208,8 @@ class Audit:
         self.labelled += labelled
         self.parts.append(Part(number, len(before), len(differ), labelled, right, counts))
         if len(self.parts) > 2 * _MOST_PARTS:
-            self.parts = [_joined(*pair) for pair in _pairs(self.parts)]
+            firsts = range(0, len(self.parts), 2)
+            self.parts = [_joined(*self.parts[i : i + 2]) for i in firsts]
 
     def _keep_examples(
         self,
@@ -258,10 +257,6 @@ class Audit:
         n, value = self.labelled, (self.better - self.worse) / self.labelled
         spread = math.sqrt(max(self.better + self.worse - n * value**2, 1.0)) / n
         return Gain(value, value - 1.96 * spread, value + 1.96 * spread)
-
-
-def _pairs(parts: list[Part]) -> list[tuple[Part, ...]]:
-    return [tuple(parts[i : i + 2]) for i in range(0, len(parts), 2)]
 
 
 def _joined(first: Part, second: Part | None = None) -> Part:

@@ -18,8 +18,6 @@ from priorshift.files.tables import Row, Table
 from priorshift.monitoring.history import as_seconds
 from priorshift.typing import AnyArray, FloatArray
 
-__all__ = ["Columns", "label_values", "number_table", "seconds", "typed_labels"]
-
 _MISSING = ("", "na", "nan", "null", "none", "n/a")
 
 

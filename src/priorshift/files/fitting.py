@@ -26,8 +26,6 @@ from priorshift.files.columns import (
 from priorshift.files.tables import Row, Table, open_table
 from priorshift.typing import AnyArray
 
-__all__ = ["Fitting", "fit_file", "probability_columns"]
-
 
 @dataclass(frozen=True)
 class Fitting:

@@ -14,8 +14,6 @@ from priorshift.errors import InputError
 from priorshift.files.tables import PIPE, format_of
 from priorshift.typing import FloatArray
 
-__all__ = ["Output", "open_output"]
-
 # Nine digits tell apart any two probabilities that matter, and take a third of the time of all.
 _NUMBER = "%.9g"
 

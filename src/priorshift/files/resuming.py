@@ -20,8 +20,6 @@ from priorshift.saving import refusing, stream_from_bytes, stream_to_bytes
 from priorshift.saving.archive import read, write
 from priorshift.stream import Deployment, Stream
 
-__all__ = ["Record", "digest", "read_record", "write_record"]
-
 _KIND = "adapt"
 
 

@@ -17,8 +17,6 @@ from typing import Any, BinaryIO, NamedTuple, TextIO
 from priorshift._extras import need
 from priorshift.errors import FileFormatError, InputError
 
-__all__ = ["FORMATS", "PIPE", "Table", "csv_delimiter", "format_of", "open_table", "open_text"]
-
 FORMATS = ("csv", "ndjson", "parquet")
 PIPE = "-"
 _ENDINGS = {

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from priorshift._threads import usable_cores
 from priorshift._validation import check_integer
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.classifier import load as load_classifier
@@ -111,7 +112,7 @@ class Fleet:
             )
         self.deployment = classifier._fitted().deployment_
         self.classifier = classifier
-        self.n_jobs = _cores() if n_jobs is None else check_integer(n_jobs, "n_jobs", least=1)
+        self.n_jobs = usable_cores() if n_jobs is None else check_integer(n_jobs, "n_jobs", least=1)
         self.forget_after = forget_after
         if forget_after is not None:
             check_integer(forget_after, "forget_after", least=1)
@@ -533,10 +534,3 @@ def _lost(names: Names, slots: IntArray, tail: bytes) -> list[Key]:
         for new, keys in entries(tail):
             found += [key for slot, key in zip(new, keys or [], strict=False) if slot in known]
     return [key for key in found if key is not None]
-
-
-def _cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -55,69 +54,7 @@ _NOTHING, _NOTHING_CALLED = np.empty((0, 0)), np.empty(0, dtype=np.int64)
 _UNCHANGED_PARTS = len(careful_parts(2, 2))
 
 
-class Form(ABC):
-    """How the streams of a deployment are kept as rows of ``width`` numbers.
-
-    ``start`` (W,) is the row of a stream that has seen nothing.
-    """
-
-    width: int
-    start: FloatArray
-    compiled: bool
-
-    @abstractmethod
-    def to_row(self, state: Any) -> FloatArray:
-        """The row (W,) of a learner's state."""
-
-    @abstractmethod
-    def from_row(self, row: FloatArray) -> Any:
-        """The learner's state of a row (W,)."""
-
-    @abstractmethod
-    def learn(
-        self,
-        records: FloatArray,
-        which: IntArray,
-        starts: IntArray,
-        batch: Batch,
-        proba: FloatArray | None,
-        pool: ThreadPoolExecutor | None,
-    ) -> None:
-        """Let the rows ``which`` (M,) of ``records`` learn, in place.
-
-        Stream m has the rows from ``starts[m]`` to ``starts[m + 1]`` of the batch; their class
-        probabilities are put into ``proba`` (n, K), where it is given.
-        """
-
-    @abstractmethod
-    def predict(self, rows: FloatArray, of: IntArray, batch: Batch) -> FloatArray:
-        """Class probabilities (n, K) of rows of a batch; row i belongs to the stream ``of[i]``."""
-
-    @abstractmethod
-    def priors(self, rows: FloatArray) -> FloatArray:
-        """The class priors (M, K) that streams believe in now."""
-
-    @abstractmethod
-    def sizes(self, rows: FloatArray) -> FloatArray:
-        """How many data rows (M,) the present class priors rest on; NaN where that is not known."""
-
-    def changed(self, rows: FloatArray) -> FloatArray:
-        """How likely (M,) streams are to have changed; 1 where nobody asks."""
-        return np.ones(len(rows))
-
-    def shared_start(self, rows: FloatArray) -> FloatArray:
-        """The row (W,) of a new stream, after what streams with these rows have shown."""
-        raise InputError(
-            "shared_prior=True needs a learner that follows regimes, and its compiled step: fit "
-            "with learner='auto' without features, 'tracker', 'em' or 'regimes', and install numba"
-        )
-
-    @abstractmethod
-    def rounds(self, rows: FloatArray) -> IntArray:
-        """Batches (M,) that streams have learned from."""
-
-
-def form_of(deployment: Deployment) -> Form:
+def form_of(deployment: Deployment) -> TrackerForm | PlainForm:
     """The form of a deployment's streams, or a refusal that says what can be served."""
     learner, source = deployment.learner, deployment.source
     if learner.grows:
@@ -147,11 +84,11 @@ def form_of(deployment: Deployment) -> Form:
     return plain
 
 
-class TrackerForm(Form):
-    """Rows of trackers: compiled, and on several threads at once.
+class TrackerForm:
+    """Streams as rows of ``width`` numbers, for trackers: compiled, on several threads at once.
 
-    Row by row the numbers are those of the learner's own step, to the last bit: it is the same
-    compiled function.
+    ``start`` (W,) is the row of a stream that has seen nothing. Row by row the numbers are those of
+    the learner's own step, to the last bit: it is the same compiled function.
     """
 
     compiled = True
@@ -169,7 +106,6 @@ class TrackerForm(Form):
         self._careful, self._held, self._auto = careful, held, auto
         self._fresh = deployment.learner.start(deployment.source)
         self._plan: Plan = plan_of(core, source)
-        self._inner = self._plan.width
         if careful is not None and held is not None:
             caution = careful.caution
             first = careful.first_rows(held), first_calls(held.calls, caution)
@@ -209,7 +145,11 @@ class TrackerForm(Form):
         proba: FloatArray | None,
         pool: ThreadPoolExecutor | None,
     ) -> None:
-        """Let the rows ``which`` (M,) of ``records`` learn, in place."""
+        """Let the rows ``which`` (M,) of ``records`` learn, in place.
+
+        Stream m has the rows from ``starts[m]`` to ``starts[m + 1]`` of the batch; their class
+        probabilities are put into ``proba`` (n, K), where it is given.
+        """
 
         def work(a: int, b: int) -> None:
             own = slice(int(starts[a]), int(starts[b]))
@@ -301,8 +241,8 @@ class TrackerForm(Form):
         return np.asarray(rows[:, self._plan.at[fields.T]].astype(np.int64))
 
 
-class PlainForm(Form):
-    """Rows of any learner whose states keep their size; each stream takes a step of its own."""
+class PlainForm:
+    """The same for any learner whose states keep their size: each stream takes its own step."""
 
     compiled = False
 
@@ -377,6 +317,17 @@ class PlainForm(Form):
         states = map(self.from_row, rows[:, : self.width])
         found = [self._learner.effective_size(self._source, state) for state in states]
         return np.array([math.nan if size is None else size for size in found])
+
+    def changed(self, rows: FloatArray) -> FloatArray:
+        """How likely (M,) streams are to have changed; 1, as nobody asks."""
+        return np.ones(len(rows))
+
+    def shared_start(self, rows: FloatArray) -> FloatArray:
+        """Refuse: rows of any learner say nothing of new streams."""
+        raise InputError(
+            "shared_prior=True needs a learner that follows regimes, and its compiled step: fit "
+            "with learner='auto' without features, 'tracker', 'em' or 'regimes', and install numba"
+        )
 
     def rounds(self, rows: FloatArray) -> IntArray:
         """Batches (M,) that streams have learned from."""

@@ -84,8 +84,8 @@ class Names:
     >>> slots.tolist(), new, len(names)
     ([0, 1, 0], {'a': 0, 'b': 1}, 0)
     >>> names.add(new)
-    >>> names.slot("b"), names.of([1]), len(names)
-    (1, ['b'], 2)
+    >>> names.slots(["b", "c"]).tolist(), names.of([1]), len(names)
+    ([1, -1], ['b'], 2)
     """
 
     def __init__(self) -> None:
@@ -103,10 +103,6 @@ class Names:
     def size(self) -> int:
         """Slots that have been given out, those that are free again included."""
         return len(self._keys)
-
-    def slot(self, key: Key) -> int:
-        """The slot of a stream; -1 where there is no such stream."""
-        return self._slots.get(key, -1)
 
     def slots(self, keys: list[Key]) -> IntArray:
         """Slots (n,) of streams, -1 for those that are not there."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -92,6 +93,18 @@ class HistorySettings(PriorSettings):
         """What f0 is calibrated with, where the user names nothing."""
         return "auto" if self.practical else "none"
 
+    @abstractmethod
+    def mean(self, source: Source, state: Any) -> FloatArray:
+        """The mean (K,) of the estimates that count; the source's prior before the first."""
+
+    def predict_proba(self, source: Source, state: Any, batch: Batch) -> FloatArray:
+        """f0 reweighted by the mean estimate."""
+        return reweight(batch.proba, np.maximum(self.mean(source, state), 0.0) / source.prior)
+
+    def prior(self, source: Source, state: Any) -> FloatArray:
+        """The mean estimate, on the simplex."""
+        return project_simplex(self.mean(source, state))
+
 
 @dataclass(frozen=True)
 class FTH(HistorySettings):
@@ -109,10 +122,6 @@ class FTH(HistorySettings):
         """Begin with the source's prior, which the first estimate replaces."""
         return HistoryState(0, source.prior)
 
-    def predict_proba(self, source: Source, state: HistoryState, batch: Batch) -> FloatArray:
-        """f0 reweighted by the mean estimate."""
-        return reweight(batch.proba, np.maximum(state.mean, 0.0) / source.prior)
-
     def adapt(self, source: Source, state: HistoryState, batch: Batch) -> HistoryState:
         """Move the running mean."""
         estimate = self.batch_prior(source, batch)
@@ -123,9 +132,9 @@ class FTH(HistorySettings):
         """Labels that come late do what they would have done in time."""
         return state._replace(mean=state.mean + estimate_change(self, source, late) / state.t)
 
-    def prior(self, source: Source, state: HistoryState) -> FloatArray:
-        """The mean estimate."""
-        return project_simplex(state.mean)
+    def mean(self, source: Source, state: HistoryState) -> FloatArray:
+        """The mean of all estimates."""
+        return state.mean
 
 
 class WindowState(NamedTuple):
@@ -161,11 +170,6 @@ class FTFWH(HistorySettings):
         """Begin with an empty ring."""
         return WindowState(0, np.zeros((self.window, source.n_classes)))
 
-    def predict_proba(self, source: Source, state: WindowState, batch: Batch) -> FloatArray:
-        """f0 reweighted by the window's mean."""
-        mean = np.maximum(self._mean(source, state), 0.0)
-        return reweight(batch.proba, mean / source.prior)
-
     def adapt(self, source: Source, state: WindowState, batch: Batch) -> WindowState:
         """Overwrite the oldest estimate."""
         ring = state.ring.copy()
@@ -180,11 +184,8 @@ class FTFWH(HistorySettings):
         ring[(state.t - late.age - 1) % self.window] += estimate_change(self, source, late)
         return state._replace(ring=ring)
 
-    def prior(self, source: Source, state: WindowState) -> FloatArray:
-        """The window's mean."""
-        return project_simplex(self._mean(source, state))
-
-    def _mean(self, source: Source, state: WindowState) -> FloatArray:
+    def mean(self, source: Source, state: WindowState) -> FloatArray:
+        """The mean of the window."""
         if state.t == 0:
             return source.prior
         return np.asarray(state.ring[: min(state.t, self.window)].mean(axis=0))

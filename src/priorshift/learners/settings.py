@@ -38,6 +38,7 @@ class NamedSetting(Generic[T]):
     resolve : callable
         Returns the object that a name stands for, and an object as it is.
     default : str, object or None
+        Where it is None, None is taken as it is.
     otherwise : callable, optional
         Given the dataclass, what None stands for; by default None itself.
 
@@ -56,7 +57,8 @@ class NamedSetting(Generic[T]):
     ) -> None:
         self._resolve = resolve
         self._otherwise = otherwise
-        self._default = resolve(default)
+        self._optional = default is None
+        self._default: T = self._resolved(default)
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -68,7 +70,10 @@ class NamedSetting(Generic[T]):
         return self._otherwise(learner) if found is None and self._otherwise else found
 
     def __set__(self, learner: Any, given: str | T) -> None:
-        learner.__dict__[self._name] = self._resolve(given)
+        learner.__dict__[self._name] = self._resolved(given)
+
+    def _resolved(self, given: Any) -> Any:
+        return None if given is None and self._optional else self._resolve(given)
 
 
 def check_bound(setting: str, value: float | str | None) -> None:
@@ -103,10 +108,6 @@ def chosen_bound(
     return estimate() if isinstance(setting, str) else setting
 
 
-def _as_estimator_or_none(estimator: object) -> Any:
-    return None if estimator is None else as_estimator(estimator)
-
-
 @dataclass(frozen=True)
 class PriorSettings(Learner):
     """How a learner estimates the class prior of a batch.
@@ -129,7 +130,7 @@ class PriorSettings(Learner):
     """
 
     estimator: NamedSetting[PriorEstimator] = NamedSetting(
-        _as_estimator_or_none,
+        as_estimator,
         None,
         lambda learner: as_estimator("bbse-auto" if learner.practical else "bbse"),
     )
@@ -226,10 +227,6 @@ class StepSettings(PriorSettings):
         return max(t, 1) if self.horizon is None or self.anytime else self.horizon
 
 
-def _as_sketch_or_none(sketch: str | Sketch | None) -> Sketch | None:
-    return None if sketch is None else as_sketch(sketch)
-
-
 @dataclass(frozen=True)
 class LinearSettings(StepSettings):
     """What a learner with linear models of its own reads of the held-out set each round.
@@ -250,7 +247,7 @@ class LinearSettings(StepSettings):
     Blocks(size=500, seed=0)
     """
 
-    sketch: NamedSetting[Sketch | None] = NamedSetting(_as_sketch_or_none, None)
+    sketch: NamedSetting[Sketch | None] = NamedSetting(as_sketch, None)
     has_model: ClassVar[bool] = True
 
     @property

@@ -3,7 +3,6 @@
 from priorshift.monitoring.guard import Guard, GuardReport, GuardState, guard_regions
 from priorshift.monitoring.intervals import (
     batch_prior_interval,
-    effective_size,
     estimate_prior,
     held_out_size,
     prior_interval,
@@ -16,7 +15,6 @@ __all__ = [
     "GuardReport",
     "GuardState",
     "batch_prior_interval",
-    "effective_size",
     "estimate_accuracy",
     "estimate_prior",
     "guard_regions",

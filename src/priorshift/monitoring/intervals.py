@@ -30,7 +30,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from priorshift._validation import check_chance, check_positive
-from priorshift.errors import InputError, PriorshiftWarning
+from priorshift.errors import PriorshiftWarning
 from priorshift.monitoring.influence import (
     Influence,
     check_prior,
@@ -177,20 +177,6 @@ def prior_interval(
     centre = prior if corrected else recentred(source, prior, size * prior >= _SEEN)
     level = check_chance("level", level, such_as=0.9)
     return _interval(source, influence, centre, float(size), level)
-
-
-def effective_size(weights: FloatArray) -> float:
-    r"""Kish's effective sample size, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`.
-
-    Examples
-    --------
-    >>> effective_size(np.array([1.0, 1.0, 0.0]))
-    2.0
-    """
-    weights = np.asarray(weights, dtype=np.float64)
-    if weights.ndim != 1 or not (weights >= 0).all() or not 0 < weights.sum() < np.inf:
-        raise InputError("weights must be a vector of numbers from 0, not all of them 0")
-    return float(weights.sum() ** 2 / (weights**2).sum())
 
 
 def held_out_size(source: Source, prior: FloatArray) -> float:

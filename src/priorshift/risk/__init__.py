@@ -5,17 +5,11 @@ from priorshift.risk.implicit import ImplicitResult, ImplicitSolver, Solver
 from priorshift.risk.inexact import SOLVERS, LinearisedSolver, PaperSolver, as_solver
 from priorshift.risk.kernel import RiskValue, class_risks, rewritten_risk
 from priorshift.risk.losses import Hinge, Loss, SmoothedHinge, Softmax, loss_by_name
-from priorshift.risk.sketches import (
-    SKETCHES,
-    Blocks,
-    Coreset,
-    Herding,
-    Sketch,
-    SketchError,
-    as_sketch,
-    sketch_by_name,
-    sketch_error,
-)
+from priorshift.risk.sketches.base import Sketch
+from priorshift.risk.sketches.blocks import Blocks
+from priorshift.risk.sketches.error import SketchError, sketch_error
+from priorshift.risk.sketches.fixed import Coreset, Herding
+from priorshift.risk.sketches.named import SKETCHES, as_sketch, sketch_by_name
 from priorshift.risk.step import descend, gradient_step, norms, project_ball
 
 __all__ = [

@@ -164,9 +164,7 @@ class RiskData:
         return np.repeat((prior / np.maximum(self.counts, 1)).astype(np.float32), self.counts)
 
 
-def class_sums(
-    rows: AnyArray, offsets: IntArray, axis: int = -1, dtype: Any = np.float64
-) -> AnyArray:
+def class_sums(rows: AnyArray, offsets: IntArray, axis: int = -1) -> FloatArray:
     """Sums over the rows of each class, which lie along ``axis``; 0 of a class without rows.
 
     Examples
@@ -175,12 +173,12 @@ def class_sums(
     [1.0, 0.0, 6.0]
     """
     has = np.diff(offsets) > 0  # NumPy's segments are never empty
-    found = np.add.reduceat(rows, offsets[:-1][has], axis=axis, dtype=dtype)
+    found = np.add.reduceat(rows, offsets[:-1][has], axis=axis, dtype=np.float64)
     if has.all():
         return np.asarray(found)
     shape = list(found.shape)
     shape[axis] = len(has)
-    sums = np.zeros(shape, dtype)
+    sums = np.zeros(shape)
     np.moveaxis(sums, axis, -1)[..., has] = np.moveaxis(found, axis, -1)
     return sums
 

@@ -59,6 +59,23 @@ class ImplicitResult(NamedTuple):
     products: int = 0
 
 
+class Update(NamedTuple):
+    """An implicit update of N base learners: from ``centre`` and ``start`` (N, K, d) by ``steps``.
+
+    ``prior`` (K,) are the class weights of H. ``also`` is a class prior whose risk at the solution
+    is wanted too, if it comes for free.
+    """
+
+    data: RiskData
+    loss: Loss
+    centre: Float32Array
+    start: Float32Array
+    steps: FloatArray
+    prior: FloatArray
+    radius: float
+    also: FloatArray | None = None
+
+
 class Solver(ABC):
     """How the implicit update is made: a frozen dataclass of settings with a name.
 
@@ -70,7 +87,6 @@ class Solver(ABC):
 
     name: ClassVar[str]
 
-    @abstractmethod
     def solve(
         self,
         data: RiskData,
@@ -82,10 +98,12 @@ class Solver(ABC):
         radius: float,
         also: FloatArray | None = None,
     ) -> ImplicitResult:
-        """Solve for all base learners: ``centre`` and ``start`` (N, K, d), ``steps`` (N,).
+        """Make the update of all base learners; arguments as of ``Update``."""
+        return self.made(Update(data, loss, centre, start, steps, prior, radius, also))
 
-        ``also`` is a class prior whose risk at the solution is wanted too, if it comes for free.
-        """
+    @abstractmethod
+    def made(self, update: Update) -> ImplicitResult:
+        """Make an update."""
 
 
 @dataclass(frozen=True)
@@ -121,35 +139,21 @@ class ImplicitSolver(Solver):
     smoothing: float = 0.01
     name: ClassVar[str] = "exact"
 
-    def solve(
-        self,
-        data: RiskData,
-        loss: Loss,
-        centre: Float32Array,
-        start: Float32Array,
-        steps: FloatArray,
-        prior: FloatArray,
-        radius: float,
-        also: FloatArray | None = None,
-    ) -> ImplicitResult:
-        """Solve for all base learners: ``centre`` and ``start`` (N, K, d), ``steps`` (N,).
-
-        ``also`` is a class prior whose risk at the solution is wanted too, if it comes for free.
-        """
-        scaled = self
+    def made(self, update: Update) -> ImplicitResult:
+        """Solve for all base learners, in the way that is fastest for the data."""
+        data, scaled = update.data, self
         if data.scale > _LARGE:
             scaled = replace(self, tolerance=self.tolerance * data.scale / _LARGE)
-        problem = _Problem(data, loss, centre, steps, prior, radius)
-        one_by_one = data.XT.size <= _IN_CACHE or start[0].size <= _NARROW
-        if isinstance(loss, Softmax) and compiled.available() and one_by_one:
-            found = scaled._solve_compiled(problem, start, also)
-        elif isinstance(loss, Hinge):
-            found = scaled._solve_hinge(problem, start)
+        one_by_one = data.XT.size <= _IN_CACHE or update.start[0].size <= _NARROW
+        if isinstance(update.loss, Softmax) and compiled.available() and one_by_one:
+            found = scaled._solve_compiled(update)
+        elif isinstance(update.loss, Hinge):
+            found = scaled._solve_hinge(update)
         else:
-            found = _newton_cg(problem, start, scaled)
+            found = _newton_cg(update, scaled)
         _LOG.debug(
             "implicit step of %d base learners: %d gradient evaluations, %d curvature products",
-            len(start),
+            len(update.start),
             found.evaluations,
             found.products,
         )
@@ -164,37 +168,28 @@ class ImplicitSolver(Solver):
             )
         return found
 
-    def _solve_compiled(
-        self, problem: _Problem, start: Float32Array, also: FloatArray | None
-    ) -> ImplicitResult:
+    def _solve_compiled(self, update: Update) -> ImplicitResult:
         """Softmax models by compiled Newton steps, one base learner after the other."""
-        data, plain = problem.data, compiled.plain
-        asked = (
-            plain(problem.prior),
-            plain(np.zeros_like(problem.prior) if also is None else also),
-            plain(problem.centre),
-            plain(start),
-            plain(problem.steps),
-            problem.radius,
-            self.tolerance,
-            self.max_steps,
-        )
+        prior, plain = update.prior, compiled.plain
+        also = np.zeros_like(prior) if update.also is None else update.also
+        arrays = map(plain, (prior, also, update.centre, update.start, update.steps))
+        asked = (*arrays, update.radius, self.tolerance, self.max_steps)
         W, hint_loss, value, gradient, residual, evaluations, products = (
-            compiled.newton_cg.implicit_step_cg(data.samples, asked)
+            compiled.newton_cg.implicit_step_cg(update.data.samples, asked)
         )
-        risk = None if also is None else RiskValue(value, gradient)
+        risk = None if update.also is None else RiskValue(value, gradient)
         return ImplicitResult(W, hint_loss, residual, evaluations, risk, products)
 
-    def _solve_hinge(self, problem: _Problem, start: Float32Array) -> ImplicitResult:
+    def _solve_hinge(self, update: Update) -> ImplicitResult:
         """Cool the smoothed hinge down; report the loss of the hinge itself."""
         evaluations = products = 0
         for tau in (*(t for t in _COOLING if t > self.smoothing), self.smoothing):
             last = tau == self.smoothing
             stage = self if last else replace(self, tolerance=100 * self.tolerance, max_steps=20)
-            found = _newton_cg(replace(problem, loss=SmoothedHinge(tau)), start, stage)
-            start = found.W
+            found = _newton_cg(update._replace(loss=SmoothedHinge(tau)), stage)
+            update = update._replace(start=found.W)
             evaluations, products = evaluations + found.evaluations, products + found.products
-        exact = rewritten_risk(problem.data, Hinge(), found.W, problem.prior)
+        exact = rewritten_risk(update.data, Hinge(), found.W, update.prior)
         return found._replace(hint_loss=exact.value, evaluations=evaluations, products=products)
 
 
@@ -202,12 +197,7 @@ class ImplicitSolver(Solver):
 class _Problem:
     """The update to solve, and a count of what that took."""
 
-    data: RiskData
-    loss: Loss
-    centre: Float32Array
-    steps: FloatArray
-    prior: FloatArray
-    radius: float
+    update: Update
     evaluations: int = 0
     products: int = 0
 
@@ -217,16 +207,18 @@ class _Problem:
         ``W`` is float64: over a short step its rounding would be more than the tolerance.
         """
         self.evaluations += len(which)
-        risk, curvature = curved_pass(self.data, self.loss, W.astype(np.float32), self.prior)
-        away = W - self.centre[which]
-        inverse = 1.0 / self.steps[which]
+        data, loss, centre, _, steps, prior, *_ = self.update
+        risk, curvature = curved_pass(data, loss, W.astype(np.float32), prior)
+        away = W - centre[which]
+        inverse = 1.0 / steps[which]
         value = risk.value + 0.5 * inverse * norms(away) ** 2
         return _Point(risk, value, risk.gradient + inverse[:, None, None] * away, curvature)
 
     def residual(self, W: FloatArray, gradient: FloatArray, which: IntArray) -> FloatArray:
         """Norm of the gradient mapping: zero exactly at the solution."""
-        scale = (self.steps[which] / (1.0 + self.steps[which]))[:, None, None]
-        return norms((W - project_ball(W - scale * gradient, self.radius)) / scale)
+        steps, radius = self.update.steps, self.update.radius
+        scale = (steps[which] / (1.0 + steps[which]))[:, None, None]
+        return norms((W - project_ball(W - scale * gradient, radius)) / scale)
 
 
 class _Point(NamedTuple):
@@ -259,9 +251,9 @@ class _Best:
         self.hint_loss[kept] = risk.value[better]
 
 
-def _newton_cg(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -> ImplicitResult:
-    active = np.arange(len(start))
-    W = start_point(start, problem.radius)
+def _newton_cg(update: Update, solver: ImplicitSolver) -> ImplicitResult:
+    problem, active = _Problem(update), np.arange(len(update.start))
+    W = start_point(update.start, update.radius)
     best = _Best(W.astype(np.float32))
     here = problem.bend(W, active)
     for _ in range(solver.max_steps):
@@ -272,9 +264,9 @@ def _newton_cg(problem: _Problem, start: Float32Array, solver: ImplicitSolver) -
             break
         if len(going) < len(active):
             active, W, here, residual = active[going], W[going], here.of(going), residual[going]
-        inverse = 1.0 / problem.steps[active]
-        curvature = here.curvature.drawn(problem.data.squares)
-        model = quadratic_model(W, here.gradient, curvature, inverse, problem.radius)
+        inverse = 1.0 / update.steps[active]
+        curvature = here.curvature.drawn(update.data.squares)
+        model = quadratic_model(W, here.gradient, curvature, inverse, update.radius)
         step, products = conjugate_gradients(model, solver.tolerance)
         problem.products += products
         W, here = _walk(problem, active, W, here, step)
@@ -290,7 +282,7 @@ def _walk(
     share = np.ones(len(W), np.float32)
     slack = 1e-6 * (1.0 + np.abs(here.value))
     for _ in range(20):
-        W_new = project_ball(W + share[:, None, None] * step, problem.radius)
+        W_new = project_ball(W + share[:, None, None] * step, problem.update.radius)
         there = problem.bend(W_new, which)
         rising = there.value > here.value + slack
         if not rising.any():

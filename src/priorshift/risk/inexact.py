@@ -15,10 +15,8 @@ from priorshift._validation import check_integer
 from priorshift.errors import InputTypeError
 from priorshift.risk import compiled
 from priorshift.risk.compiled.problem import FLAT
-from priorshift.risk.data import RiskData
-from priorshift.risk.implicit import ImplicitResult, ImplicitSolver, Solver
+from priorshift.risk.implicit import ImplicitResult, ImplicitSolver, Solver, Update
 from priorshift.risk.kernel import compiled_whole, rewritten_risk
-from priorshift.risk.losses import Loss
 from priorshift.risk.step import descend, project_ball
 from priorshift.typing import Float32Array, FloatArray
 
@@ -42,7 +40,7 @@ class PaperSolver(Solver):
 
     Examples
     --------
-    >>> from priorshift.risk.losses import Softmax
+    >>> from priorshift.risk import RiskData, Softmax
     >>> data = RiskData.of(np.array([[1.0], [-1.0]]), np.array([0, 1]), n_classes=2)
     >>> W, step, prior = np.zeros((1, 2, 1), np.float32), np.ones(1), np.array([0.5, 0.5])
     >>> found = PaperSolver().solve(data, Softmax(), W, W, step, prior, 5.0)
@@ -57,36 +55,19 @@ class PaperSolver(Solver):
     def __post_init__(self) -> None:
         check_integer(self.iterations, "iterations", least=1)
 
-    def solve(
-        self,
-        data: RiskData,
-        loss: Loss,
-        centre: Float32Array,
-        start: Float32Array,
-        steps: FloatArray,
-        prior: FloatArray,
-        radius: float,
-        also: FloatArray | None = None,
-    ) -> ImplicitResult:
-        """Take the steps of all base learners together; arguments as of ``ImplicitSolver``."""
-        if compiled_whole(data, loss, centre):
-            plain = compiled.plain
+    def made(self, update: Update) -> ImplicitResult:
+        """Take the steps of all base learners together."""
+        if compiled_whole(update.data, update.loss, update.centre):
+            arrays = map(compiled.plain, (update.prior, update.centre, update.steps))
             W = compiled.lbfgs.lbfgs_steps(
-                data.samples, plain(prior), plain(centre), plain(steps), radius, self.iterations
+                update.data.samples, *arrays, update.radius, self.iterations
             )
         else:
-            W = self._steps(data, loss, centre, steps, prior, radius)
-        return _evaluated(data, loss, W, prior, also, self.iterations * len(W))
+            W = self._steps(update)
+        return _evaluated(update, W, self.iterations * len(W))
 
-    def _steps(
-        self,
-        data: RiskData,
-        loss: Loss,
-        centre: Float32Array,
-        steps: FloatArray,
-        prior: FloatArray,
-        radius: float,
-    ) -> Float32Array:
+    def _steps(self, update: Update) -> Float32Array:
+        data, loss, centre, _, steps, prior, radius, _ = update
         shape, size = centre.shape, len(centre)
         middle = centre.reshape(size, -1).astype(np.float64)
         pull = 1.0 / steps[:, None]
@@ -152,7 +133,7 @@ class LinearisedSolver(Solver):
 
     Examples
     --------
-    >>> from priorshift.risk.losses import Softmax
+    >>> from priorshift.risk import RiskData, Softmax
     >>> data = RiskData.of(np.array([[1.0], [-1.0]]), np.array([0, 1]), n_classes=2)
     >>> W, step, prior = np.zeros((1, 2, 1), np.float32), np.ones(1), np.array([0.5, 0.5])
     >>> LinearisedSolver().solve(data, Softmax(), W, W, step, prior, 5.0).W.ravel().tolist()
@@ -161,34 +142,18 @@ class LinearisedSolver(Solver):
 
     name: ClassVar[str] = "linearised"
 
-    def solve(
-        self,
-        data: RiskData,
-        loss: Loss,
-        centre: Float32Array,
-        start: Float32Array,
-        steps: FloatArray,
-        prior: FloatArray,
-        radius: float,
-        also: FloatArray | None = None,
-    ) -> ImplicitResult:
-        """One gradient step of all base learners; arguments as of ``ImplicitSolver``."""
-        slope = rewritten_risk(data, loss, start, prior).gradient
-        W = descend(centre, slope, steps, radius)
-        return _evaluated(data, loss, W, prior, also, len(W))
+    def made(self, update: Update) -> ImplicitResult:
+        """One gradient step of all base learners."""
+        slope = rewritten_risk(update.data, update.loss, update.start, update.prior).gradient
+        W = descend(update.centre, slope, update.steps, update.radius)
+        return _evaluated(update, W, len(W))
 
 
-def _evaluated(
-    data: RiskData,
-    loss: Loss,
-    W: Float32Array,
-    prior: FloatArray,
-    also: FloatArray | None,
-    evaluations: int,
-) -> ImplicitResult:
+def _evaluated(update: Update, W: Float32Array, evaluations: int) -> ImplicitResult:
     """The hint's loss at the models that were found, and the risk there where that is wanted."""
-    hint = rewritten_risk(data, loss, W, prior)
-    risk = hint if also is not None and np.array_equal(also, prior) else None
+    hint = rewritten_risk(update.data, update.loss, W, update.prior)
+    wanted = update.also is not None and np.array_equal(update.also, update.prior)
+    risk = hint if wanted else None
     return ImplicitResult(W, hint.value, np.full(len(W), np.nan), evaluations + len(W), risk)
 
 

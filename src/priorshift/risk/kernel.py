@@ -111,27 +111,39 @@ def _blocks(first: int, last: int, rows: int) -> Iterator[tuple[int, int]]:
 def _softmax_pass(
     data: RiskData, W: Float32Array, prior: FloatArray
 ) -> tuple[FloatArray, Float32Array]:
-    n_learners, n_classes, width = W.shape
-    rows = (n_classes - 1) * n_learners
     # Class-major, so that the sum over classes adds whole contiguous planes.
-    differences = (W[:, 1:] - W[:, :1]).transpose(1, 0, 2).reshape(rows, width)
+    differences = _differences(W)
     steepest = float(np.einsum("ij,ij->i", differences, differences).max()) ** 0.5
     safe = steepest * data.largest_norm < _SAFE_EXPONENT
     weights = data.sample_weights(prior)
-    value = np.zeros(n_learners)
-    moments = np.zeros((rows, width), np.float32)
+    value = np.zeros(len(W))
+    moments = np.zeros_like(differences)
     for first, last in _runs(data, prior):
-        for a, b in _blocks(first, last, rows):
+        for a, b in _blocks(first, last, len(differences)):
             X = data.XT[:, a:b]
             logits = np.asarray(differences @ X, dtype=np.float32)
             weigh_softmax(logits, weights[a:b], safe, value)
             moments += logits @ X.T
     total = prior @ data.means
-    gradient = np.empty_like(W)
-    gradient[:, 1:] = moments.reshape(n_classes - 1, n_learners, width).transpose(1, 0, 2)
-    gradient[:, 0] = total.astype(np.float32) - gradient[:, 1:].sum(axis=1)
     value += W[:, 0] @ total
-    return value, gradient
+    return value, _all_classes(moments, total.astype(np.float32), W.shape)
+
+
+def _differences(V: Float32Array) -> Float32Array:
+    """Rows of the other classes less that of the first, class-major: ((K - 1) N, d)."""
+    differences = (V[:, 1:] - V[:, :1]).transpose(1, 0, 2)
+    return differences.reshape(-1, V.shape[2])
+
+
+def _all_classes(
+    moments: Float32Array, total: Float32Array, shape: tuple[int, ...]
+) -> Float32Array:
+    """Back to (N, K, d): the first class has what the others leave of ``total``."""
+    n_learners, n_classes, width = shape
+    out = np.empty(shape, np.float32)
+    out[:, 1:] = moments.reshape(n_classes - 1, n_learners, width).transpose(1, 0, 2)
+    out[:, 0] = total - out[:, 1:].sum(axis=1)
+    return out
 
 
 def weigh_softmax(

@@ -31,7 +31,15 @@ from typing import NamedTuple
 import numpy as np
 
 from priorshift.risk.data import RiskData
-from priorshift.risk.kernel import _SAFE_EXPONENT, RiskValue, _blocks, _runs, weigh_softmax
+from priorshift.risk.kernel import (
+    _SAFE_EXPONENT,
+    RiskValue,
+    _all_classes,
+    _blocks,
+    _differences,
+    _runs,
+    weigh_softmax,
+)
 from priorshift.risk.losses import Loss, SmoothedHinge
 from priorshift.risk.step import norms
 from priorshift.typing import Float32Array, FloatArray, IntArray
@@ -191,23 +199,6 @@ def _all_rows(data: RiskData, weights: Float32Array, rows: int) -> tuple[Part, i
     columns = columns[::stride]
     X = data.XT if len(columns) == len(weights) else data.XT[:, columns]
     return Part(columns, X, np.float32(stride) * weights[columns]), stride
-
-
-def _differences(V: Float32Array) -> Float32Array:
-    """Rows of the other classes less that of the first, class-major: ((K - 1) N, d)."""
-    differences = (V[:, 1:] - V[:, :1]).transpose(1, 0, 2)
-    return differences.reshape(-1, V.shape[2])
-
-
-def _all_classes(
-    moments: Float32Array, total: Float32Array, shape: tuple[int, ...]
-) -> Float32Array:
-    """Back to (N, K, d): the first class has what the others leave of ``total``."""
-    n_learners, n_classes, width = shape
-    out = np.empty(shape, np.float32)
-    out[:, 1:] = moments.reshape(n_classes - 1, n_learners, width).transpose(1, 0, 2)
-    out[:, 0] = total - out[:, 1:].sum(axis=1)
-    return out
 
 
 def _lift_rivals(planes: Float32Array, starts: IntArray, by: float) -> None:

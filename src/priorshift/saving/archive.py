@@ -61,7 +61,7 @@ def write(
     form = [[name, block.dtype.str, list(block.shape)] for name, block in blocks.items()]
     text = json.dumps({**manifest, "blocks": form}, allow_nan=False).encode()
     text += b" " * (-len(text) % 8)
-    data = [_padded(np.ascontiguousarray(block).tobytes()) for block in blocks.values()]
+    data = [padded(np.ascontiguousarray(block).tobytes()) for block in blocks.values()]
     digest = hashlib.sha256()
     for part in data:
         digest.update(part)
@@ -258,16 +258,14 @@ def _prefix(target: Path) -> str:
 
 
 def _alive(process: int) -> bool:
-    if process == os.getpid():
-        return True  # another thread may be saving to the same path
-    if os.name == "nt":
-        return True  # there is no way to ask without ending it
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
+    # Another thread may be saving to the same path; on Windows, to ask a process is to end it.
+    if process != os.getpid() and os.name != "nt":
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return False
+        except (OSError, OverflowError):
+            pass
     return True
 
 
@@ -282,5 +280,6 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _padded(data: bytes) -> bytes:
+def padded(data: bytes) -> bytes:
+    """Bytes with zeros behind them, up to a multiple of 8."""
     return data + bytes(-len(data) % 8)

@@ -23,6 +23,7 @@ import numpy as np
 
 from priorshift.errors import FileFormatError, InputError
 from priorshift.learners.trackers.late import Remembered, check_key
+from priorshift.saving.archive import padded
 from priorshift.saving.names import OWN_NAMES, short_name
 from priorshift.saving.sources import encode_measured, kind
 from priorshift.saving.values import Parts
@@ -65,13 +66,13 @@ another copy of it
         # Almost all leaves are arrays as they were at the start: then nothing is to be worked out.
         if leaf.is_plain(value):
             numbers.extend(leaf.plain)
-            data.append(_padded(value.tobytes()))
+            data.append(padded(value.tobytes()))
         else:
             leaf.write(value, numbers, data)
     for record in stream.memory:
         key = json.dumps(record.key).encode()
         numbers.extend([len(key), record.round])
-        data.append(_padded(key))
+        data.append(padded(key))
         for leaf, array in zip(_RECORD, record[2:], strict=True):
             if array.dtype != leaf.dtype or array.ndim != len(leaf.shape):
                 leaf.refuse(array)
@@ -186,7 +187,7 @@ class _Leaf(NamedTuple):
             order = int("".join(map(str, axes)))
         numbers.append(order)
         numbers.extend(value.shape)
-        data.append(_padded(value.tobytes()))
+        data.append(padded(value.tobytes()))
 
     def read(self, reader: _Reader) -> Any:
         if self.code == _ARRAY:
@@ -258,10 +259,6 @@ def shaped_like(template: Any, values: Iterator[Any]) -> Any:
         parts = [shaped_like(part, values) for part in template]
         return type(template)(*parts) if hasattr(template, "_fields") else tuple(parts)
     return None if template is None else next(values)
-
-
-def _padded(data: bytes) -> bytes:
-    return data if len(data) % 8 == 0 else data + bytes(-len(data) % 8)
 
 
 class _Form:

@@ -11,7 +11,7 @@ import numpy as np
 from priorshift.errors import FileFormatError, InputError
 from priorshift.saving.archive import is_storable
 from priorshift.saving.names import FUNCTIONS, OWN, OWN_NAMES, SETTINGS, full_name, known
-from priorshift.source.model import LinearModel, ProbabilityModel, log_probabilities
+from priorshift.source.model import log_probabilities
 from priorshift.typing import AnyArray
 
 # What kind of object a field may hold; other fields hold settings of any kind.
@@ -206,8 +206,6 @@ def _settings(value: Any) -> dict[str, Any]:
     """The settings that an object was made with."""
     if is_record(value):
         return dict(value._asdict())
-    if isinstance(value, LinearModel | ProbabilityModel):
-        return dict(value.get_params(deep=False))
     if hasattr(value, "get_params") and not isinstance(value, type):
         return dict(value.get_params(deep=False))
     if not dataclasses.is_dataclass(value) or isinstance(value, type):

@@ -18,6 +18,7 @@ from priorshift.cli.arguments import whole_number
 from priorshift.errors import InputError
 
 _log = logging.getLogger("priorshift.service")
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _DESCRIPTION = """\
 Serve a source over HTTP: each stream learns from its batches, and nothing that was answered is
 lost. The state is a folder (or a PostgreSQL database). Without API keys only this machine is
@@ -183,7 +184,7 @@ def _server(config: Any, service: Any) -> Any:
                 service.stopping = True
                 self.handle_exit(number, frame)
 
-            before = {number: signal.signal(number, stop) for number in _signals()}
+            before = {number: signal.signal(number, stop) for number in _SIGNALS}
             try:
                 yield
             finally:
@@ -191,7 +192,3 @@ def _server(config: Any, service: Any) -> Any:
                     signal.signal(number, handler)
 
     return Server(config)
-
-
-def _signals() -> tuple[int, ...]:
-    return (signal.SIGINT, signal.SIGTERM)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from priorshift._numerics import row_argmax
+from priorshift._validation import check_choice
 from priorshift.errors import InputError
 from priorshift.learners import Learner
 from priorshift.risk import RiskData, class_risks
@@ -108,20 +109,6 @@ class Result:
         return len(self.errors) / max(self.seconds, 1e-9)
 
 
-@dataclass
-class _Tracks:
-    """Rows that are filled in round by round."""
-
-    errors: FloatArray
-    priors: FloatArray
-    weights: FloatArray | None
-    risks: FloatArray | None
-    gaps: float = 0.0
-    seconds: float = 0.0
-    probas: list[FloatArray] | None = None
-    labels: list[IntArray] = field(default_factory=list)
-
-
 def evaluate(
     learner: Learner,
     source: Source,
@@ -164,14 +151,10 @@ def evaluate(
     True
     """
     protocol = protocol or learner.protocol
-    if protocol not in PROTOCOLS:
-        known = ", ".join(map(repr, PROTOCOLS))
-        raise InputError(f"protocol is {protocol!r}: choose one of {known}")
-    state = learner.start(source)
-    tracks = _tracks(learner, source, state, stream, track_weights, risk)
-    tracks.probas = [] if track_scores else None
+    check_choice("protocol", protocol, PROTOCOLS)
+    run = _Run(learner, source, len(stream), protocol, track_weights, track_scores, risk)
     fix_errors, oracle_errors, floor_errors = np.empty((3, len(stream)))
-    with learner.threads(source, state):
+    with learner.threads(source, run.state):
         for chunk in stream.chunks():
             batch = source.read(chunk.X)
             rows = slice(chunk.first, chunk.first + chunk.rounds)
@@ -180,114 +163,100 @@ def evaluate(
             oracle_errors[rows] = _per_round(oracle != chunk.y, chunk)
             floor = _with_true_prior(source, stream, chunk, batch.proba)
             floor_errors[rows] = _per_round(floor != chunk.y, chunk)
-            state = _play(learner, source, state, chunk, batch, protocol, tracks, risk)
+            run.play(chunk, batch)
             if progress is not None:
                 progress(chunk.first + chunk.rounds)
-    hinted = learner.hint_gap(state, state) is not None
+    hinted = learner.hint_gap(run.state, run.state) is not None
     return Result(
         learner=learner.name,
         protocol=protocol,
-        errors=tracks.errors,
+        errors=run.errors,
         fix_errors=fix_errors,
         oracle_errors=oracle_errors,
         calibrated_oracle_errors=floor_errors,
-        prior_errors=np.abs(tracks.priors - stream.priors).sum(axis=1),
-        priors=tracks.priors,
-        weights=tracks.weights,
-        risks=tracks.risks,
+        prior_errors=np.abs(run.priors - stream.priors).sum(axis=1),
+        priors=run.priors,
+        weights=run.weights,
+        risks=run.risks,
         variation=total_variation(stream.priors),
-        reusability=source.n_classes * source.gradient_bound**2 * tracks.gaps if hinted else None,
-        seconds=tracks.seconds,
-        state=state,
+        reusability=source.n_classes * source.gradient_bound**2 * run.gaps if hinted else None,
+        seconds=run.seconds,
+        state=run.state,
         scores=None
-        if tracks.probas is None
-        else score(np.concatenate(tracks.labels), np.concatenate(tracks.probas)),
+        if run.probas is None
+        else score(np.concatenate(run.labels), np.concatenate(run.probas)),
     )
 
 
-def _tracks(
-    learner: Learner,
-    source: Source,
-    state: Any,
-    stream: AnyStream,
-    track_weights: bool,
-    risk: RiskData | None,
-) -> _Tracks:
-    rounds = len(stream)
-    weights = learner.weights(source, state) if track_weights else None
-    if track_weights and weights is None:
-        raise InputError(f"{learner.name} has no meta weights to track")
-    if risk is not None and not learner.has_model:
-        raise InputError(f"{learner.name} has no linear model whose risk could be measured")
-    return _Tracks(
-        errors=np.empty(rounds),
-        priors=np.empty((rounds, source.n_classes)),
-        weights=None if weights is None else np.empty((rounds, len(weights))),
-        risks=np.empty(rounds) if risk is not None else None,
-    )
+class _Run:
+    """A learner on its way through a stream: its state, and what is measured round by round."""
 
+    def __init__(
+        self,
+        learner: Learner,
+        source: Source,
+        rounds: int,
+        protocol: str,
+        track_weights: bool,
+        track_scores: bool,
+        risk: RiskData | None,
+    ) -> None:
+        self.learner, self.source, self.risk = learner, source, risk
+        self.adapts_first = protocol == "adapt-first"
+        self.state = learner.start(source)
+        weights = learner.weights(source, self.state) if track_weights else None
+        if track_weights and weights is None:
+            raise InputError(f"{learner.name} has no meta weights to track")
+        if risk is not None and not learner.has_model:
+            raise InputError(f"{learner.name} has no linear model whose risk could be measured")
+        self.errors, self.priors = np.empty(rounds), np.empty((rounds, source.n_classes))
+        self.weights = None if weights is None else np.empty((rounds, len(weights)))
+        self.risks = None if risk is None else np.empty(rounds)
+        self.gaps = self.seconds = 0.0
+        self.probas: list[FloatArray] | None = [] if track_scores else None
+        self.labels: list[IntArray] = []
 
-def _play(
-    learner: Learner,
-    source: Source,
-    state: Any,
-    chunk: Chunk,
-    batch: Batch,
-    protocol: str,
-    tracks: _Tracks,
-    risk: RiskData | None,
-) -> Any:
-    """Go through the rounds of a chunk; only the learner's own steps are on the clock."""
-    size = len(chunk.y) // chunk.rounds
-    probas = np.empty((len(chunk.y), source.n_classes))
-    clock, seconds = time.perf_counter, 0.0
-    for i in range(chunk.rounds):
-        rows = slice(i * size, (i + 1) * size)
-        piece = batch.rows(rows)
-        before, began = state, clock()
-        if protocol == "adapt-first":
-            state, proba = learner.adapt_predict(source, before, piece)
-        else:
-            proba = learner.predict_proba(source, before, piece)
-            state = learner.adapt(source, before, piece)
-        seconds += clock() - began
-        probas[rows] = proba
-        used = state if protocol == "adapt-first" else before
-        _note(learner, source, used, chunk.priors[i], chunk.first + i, tracks, risk)
-        gap = learner.hint_gap(before, state)
-        if gap is not None:
-            tracks.gaps += gap
-    rounds = slice(chunk.first, chunk.first + chunk.rounds)
-    tracks.errors[rounds] = _per_round(row_argmax(probas) != chunk.y, chunk)
-    tracks.seconds += seconds
-    if tracks.probas is not None:
-        tracks.probas.append(probas)
-        tracks.labels.append(chunk.y)
-    return state
+    def play(self, chunk: Chunk, batch: Batch) -> None:
+        """Go through the rounds of a chunk; only the learner's own steps are on the clock."""
+        learner, source, state = self.learner, self.source, self.state
+        size = len(chunk.y) // chunk.rounds
+        probas = np.empty((len(chunk.y), source.n_classes))
+        clock, seconds = time.perf_counter, 0.0
+        for i in range(chunk.rounds):
+            rows = slice(i * size, (i + 1) * size)
+            piece = batch.rows(rows)
+            before, began = state, clock()
+            if self.adapts_first:
+                state, proba = learner.adapt_predict(source, before, piece)
+            else:
+                proba = learner.predict_proba(source, before, piece)
+                state = learner.adapt(source, before, piece)
+            seconds += clock() - began
+            probas[rows] = proba
+            self._note(state if self.adapts_first else before, chunk.priors[i], chunk.first + i)
+            self.gaps += learner.hint_gap(before, state) or 0.0
+        rounds = slice(chunk.first, chunk.first + chunk.rounds)
+        self.errors[rounds] = _per_round(row_argmax(probas) != chunk.y, chunk)
+        self.state, self.seconds = state, self.seconds + seconds
+        if self.probas is not None:
+            self.probas.append(probas)
+            self.labels.append(chunk.y)
 
-
-def _note(
-    learner: Learner,
-    source: Source,
-    state: Any,
-    truth: FloatArray,
-    t: int,
-    tracks: _Tracks,
-    risk: RiskData | None,
-) -> None:
-    """Write down what the learner believes at the time of its prediction."""
-    tracks.priors[t] = learner.prior(source, state)
-    weights = None if tracks.weights is None else learner.weights(source, state)
-    if tracks.weights is not None and weights is not None:
-        more = len(weights) - tracks.weights.shape[1]
-        if more > 0:  # a pool without a horizon has grown
-            unknown = np.full((len(tracks.weights), more), np.nan)
-            tracks.weights = np.concatenate([tracks.weights, unknown], axis=1)
-        tracks.weights[t, : len(weights)] = weights
-    if tracks.risks is not None and risk is not None:
-        model = learner.model(source, state)
-        if model is not None:
-            tracks.risks[t] = float(class_risks(risk, source.loss, model[None])[0] @ truth)
+    def _note(self, state: Any, truth: FloatArray, t: int) -> None:
+        """Write down what the learner believes at the time of its prediction."""
+        learner, source = self.learner, self.source
+        self.priors[t] = learner.prior(source, state)
+        weights = None if self.weights is None else learner.weights(source, state)
+        if self.weights is not None and weights is not None:
+            more = len(weights) - self.weights.shape[1]
+            if more > 0:  # a pool without a horizon has grown
+                unknown = np.full((len(self.weights), more), np.nan)
+                self.weights = np.concatenate([self.weights, unknown], axis=1)
+            self.weights[t, : len(weights)] = weights
+        if self.risks is not None and self.risk is not None:
+            model = learner.model(source, state)
+            if model is not None:
+                self.risks[t] = float(class_risks(self.risk, source.loss, model[None])[0] @ truth)
 
 
 def _per_round(wrong: Any, chunk: Chunk) -> FloatArray:

@@ -2,7 +2,7 @@
 
 The field samples batches by protocols: APP (artificial prevalences, a grid over the simplex), UPP
 (uniform on the simplex) and NPP (natural, the prior as it is). Each function returns class priors
-(m, K), one for each batch, for ``SimulatedStream`` or ``Given``.
+(m, K), one for each batch, for ``SimulatedStream``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ import numpy as np
 from priorshift._validation import check_integer, check_positive, check_priors
 from priorshift.errors import InputError
 from priorshift.typing import FloatArray
-
-__all__ = ["absolute_error", "app", "kl_divergence", "npp", "relative_absolute_error", "upp"]
 
 _MOST = 10**6
 

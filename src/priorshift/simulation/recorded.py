@@ -19,8 +19,6 @@ from priorshift.simulation.streams import (
 )
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
-__all__ = ["RecordedStream", "prior_around"]
-
 _ROUNDS_A_CHUNK = 64
 _NEAR = 500
 

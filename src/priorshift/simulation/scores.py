@@ -10,8 +10,6 @@ from scipy.stats import rankdata
 from priorshift._numerics import row_argmax
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
-__all__ = ["Scores", "roc_auc", "score"]
-
 _LEAST = float(np.finfo(np.float64).eps)
 
 

@@ -1,4 +1,4 @@
-"""How the class prior changes over time: the paper's four shifts, and two plain ones.
+"""How the class prior changes over time: the paper's four shifts, and one that stays.
 
 Each shift mixes two fixed priors, ``mu_t = (1 - alpha_t) mu_1 + alpha_t mu_2`` (paper, appendix
 "Experiment Setup", "Simulated Shifts"); the shifts differ in the weight ``alpha_t`` alone.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,21 +18,6 @@ from priorshift._registry import Registry
 from priorshift._validation import check_integer, check_priors
 from priorshift.errors import InputError, InputTypeError
 from priorshift.typing import FloatArray
-
-__all__ = [
-    "PAPER_COURSE",
-    "Bernoulli",
-    "Constant",
-    "Given",
-    "Linear",
-    "Mixture",
-    "Shift",
-    "Sine",
-    "Square",
-    "shift_by_name",
-    "total_variation",
-]
-
 
 PAPER_COURSE = 47
 """Seed of the course of switches that the paper's tables have under Ber."""
@@ -46,24 +31,6 @@ def _check_pair(mu1: ArrayLike, mu2: ArrayLike) -> tuple[FloatArray, FloatArray]
             "give two class priors over the same classes, shape (classes,)"
         )
     return first, second
-
-
-class Shift(Protocol):
-    """Anything that turns two class priors into one for each round.
-
-    Examples
-    --------
-    >>> shift: Shift = Linear()
-    >>> shift.priors([0.5, 0.5], [1, 0], rounds=2, rng=0)
-    array([[0.75, 0.25],
-           [1.  , 0.  ]])
-    """
-
-    def priors(
-        self, mu1: ArrayLike, mu2: ArrayLike, rounds: int, rng: np.random.Generator | int
-    ) -> FloatArray:
-        """Return the class prior of each round, shape (T, K)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -231,55 +198,6 @@ class Constant(Mixture):
     def weights(self, rounds: int, rng: np.random.Generator) -> FloatArray:
         """Return ``alpha_t``, shape (T,)."""
         return np.zeros(rounds)
-
-
-@dataclass(frozen=True, eq=False)
-class Given:
-    """Class priors written down round by round, for example measured ones.
-
-    Parameters
-    ----------
-    table : array_like, (T, K)
-        The class prior of each round.
-
-    Examples
-    --------
-    >>> Given([[0.5, 0.5], [0.1, 0.9]]).priors([1, 0], [0, 1], rounds=2, rng=0)
-    array([[0.5, 0.5],
-           [0.1, 0.9]])
-    """
-
-    name: ClassVar[str] = "given"
-    table: FloatArray
-
-    def __init__(self, table: ArrayLike) -> None:
-        values = check_priors(table, "the given priors")
-        if values.ndim != 2:
-            raise InputError(
-                f"the given priors have shape {values.shape}; give one row per round, "
-                "shape (rounds, classes)"
-            )
-        frozen = values.copy()
-        frozen.flags.writeable = False
-        vars(self)["table"] = frozen
-
-    def priors(
-        self, mu1: ArrayLike, mu2: ArrayLike, rounds: int, rng: np.random.Generator | int
-    ) -> FloatArray:
-        """Return the first ``rounds`` given priors; ``mu_1`` and ``mu_2`` only fix K."""
-        first, _ = _check_pair(mu1, mu2)
-        rounds = check_integer(rounds, "rounds", least=1)
-        if self.table.shape[1] != len(first):
-            raise InputError(
-                f"the given priors cover {self.table.shape[1]} classes, the problem has "
-                f"{len(first)}; give one column per class"
-            )
-        if len(self.table) < rounds:
-            raise InputError(
-                f"{len(self.table)} rounds of priors were given, {rounds} were asked for; "
-                "ask for fewer rounds or give more rows"
-            )
-        return self.table[:rounds].copy()
 
 
 SHIFTS: Registry[type[Mixture]] = Registry("shift", Linear, Square, Sine, Bernoulli, Constant)

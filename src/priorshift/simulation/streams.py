@@ -19,8 +19,6 @@ from priorshift._validation import check_integer, check_priors
 from priorshift.errors import InputError
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
-__all__ = ["Chunk", "GaussianPopulation", "PoolPopulation", "Population", "SimulatedStream"]
-
 # Rounds are drawn in blocks of at most this many rounds and about this many rows: large enough to
 # be fast, small enough that a block of wide rows fits in memory.
 _BLOCK_ROUNDS = 64

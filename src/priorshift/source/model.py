@@ -160,7 +160,8 @@ class FeatureMap:
         may be NaN or infinite.
         """
         where = "X" if self.map is None else "features(X)"
-        features = as_numbers(self.projected(self.mapped(X)), self._width(width), where)
+        wanted = width if self.map is None and self.projection is None else None
+        features = as_numbers(self.projected(self.mapped(X)), wanted, where)
         if not self.intercept:
             return features
         with_ones = np.ones((len(features), features.shape[1] + 1))
@@ -189,9 +190,6 @@ class FeatureMap:
                 f"{len(self.projection)}: pass the same columns in the same order"
             )
         return features @ self.projection
-
-    def _width(self, width: int | None) -> int | None:
-        return width if self.map is None and self.projection is None else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -176,13 +176,10 @@ class Source:
     derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for array in (self.prior, self.proba, self.labels, self.head, self.risk.XT):
-            array.setflags(write=False)  # states may share them, and many streams do
-        for optional in (self.raw, self.row_weights):
-            if optional is not None:
-                optional.setflags(write=False)
-        if self.risk.weights is not None:
-            self.risk.weights.setflags(write=False)
+        whole = (self.prior, self.proba, self.labels, self.head, self.risk.XT)
+        for array in (*whole, self.raw, self.row_weights, self.risk.weights):
+            if array is not None:
+                array.setflags(write=False)  # states may share them, and many streams do
 
     @property
     def classes(self) -> AnyArray:
@@ -260,12 +257,11 @@ class Source:
     @cached_property
     def soft_confusion(self) -> FloatArray:
         """Column j is the mean of f0's probability vector over class j."""
-        weighted = self.proba if self.row_weights is None else self._weighted_proba()
+        weighted = self.proba
+        if self.row_weights is not None:
+            weighted = self.proba * self.row_weights[:, None]
         offsets = np.concatenate([[0], np.cumsum(self.counts)])
         return self._columns(class_sums(weighted, offsets, axis=0).T)
-
-    def _weighted_proba(self) -> FloatArray:
-        return np.asarray(self.proba * np.asarray(self.row_weights)[:, None])
 
     def _columns(self, sums: FloatArray) -> FloatArray:
         """Sums over the rows of each class as shares; of a class without rows, all its own."""

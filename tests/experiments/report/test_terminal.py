@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from priorshift.experiments.report.terminal import mix_plot, printable, resample, sparkline
+from priorshift.experiments.report.terminal import mix_plot, printable, sparkline
 
 
 def test_sparkline_levels_and_limits():
@@ -13,12 +12,6 @@ def test_sparkline_levels_and_limits():
     assert sparkline([-1, 5]) == " █"
     assert sparkline([0.5], top=0.5) == "█"
     assert len(sparkline(np.ones(1000), width=60)) == 60
-
-
-def test_resample_keeps_the_mean_of_equal_parts():
-    values = np.random.default_rng(0).random(120)
-    assert resample(values, 60).mean() == pytest.approx(values.mean())
-    assert resample(values, 500).tolist() == values.tolist()
 
 
 def test_mix_plot_has_two_lines_a_class_of_one_width():

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from priorshift.datasets.dataset import check_labels, check_rows, encode_labels
-from priorshift.datasets.files import check_name, data_folder, halves
+from priorshift.datasets.files import BUILT_IN, check_name, data_folder, halves
 from priorshift.errors import FileFormatError, InputError
 from priorshift.experiments.convert.patches import PatchFeatures
 from priorshift.experiments.convert.tables import read_table
@@ -18,7 +18,6 @@ from priorshift.experiments.report.output import write_whole
 from priorshift.files.columns import seconds
 from priorshift.typing import AnyArray
 
-_BUILT_IN = ("synthetic", "digits")
 _SIDES = {"train": 0, "offline": 0, "test": 1, "online": 1}
 _PATCH_ROWS, _PIECE = 20_000, 4_096
 _LARGEST = np.finfo(np.float32).max
@@ -211,7 +210,7 @@ def new_path(name: str, *, force: bool = False) -> Path:
     check_name(name)
     if name.lower().endswith(".npz"):
         raise InputError(f"{name!r} is the name of a file; give the name without .npz")
-    if name in _BUILT_IN:
+    if name in BUILT_IN:
         raise InputError(f"{name!r} is built in; give another name")
     path = data_folder() / f"{name}.npz"
     if not force and os.path.lexists(path):

@@ -15,8 +15,6 @@ from priorshift.errors import InputError
 from priorshift.experiments.convert.network import own_rows, standardised
 from priorshift.typing import AnyArray
 
-__all__ = ["convolutional_network", "network_arrays"]
-
 _CHANNELS = (16, 32)
 _KERNEL = 3
 

@@ -16,8 +16,6 @@ from priorshift.errors import InputError
 from priorshift.simulation.streams import PoolPopulation
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
-__all__ = ["network_features", "own_rows", "standardised"]
-
 _EPOCHS = 40
 
 

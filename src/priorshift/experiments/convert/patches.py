@@ -18,8 +18,6 @@ from priorshift._validation import check_integer
 from priorshift.errors import InputError
 from priorshift.typing import AnyArray, Float32Array
 
-__all__ = ["PatchFeatures"]
-
 # Small images need small patches, each of them; large ones can skip every other.
 _LARGEST_PATCH, _SMALLEST_PATCH, _SMALL_IMAGE = 6, 3, 16
 # Of the mean variance within a patch: flat patches are not blown up to noise.

@@ -13,7 +13,7 @@ from typing import Any
 from priorshift.experiments.report.grid import BULLET, SKETCH_MARK, Grid, GridCell, Place, signed
 from priorshift.experiments.report.output import need
 from priorshift.experiments.report.rendering import render
-from priorshift.experiments.report.tables import text_table
+from priorshift.experiments.report.tables import text_table, text_width
 
 CSV_COLUMNS = (
     *("row", "group", "column", "mean", "std", "seeds"),
@@ -146,15 +146,11 @@ def _cut(grid: Grid, width: int | None) -> Iterator[list[int]]:
     """Columns of each table: as many as fit, at least one."""
     part: list[int] = []
     for column in range(len(grid.columns())):
-        if part and width is not None and _width(_text_of(grid, [*part, column])) > width:
+        if part and width is not None and text_width(_text_of(grid, [*part, column])) > width:
             yield part
             part = []
         part.append(column)
     yield part
-
-
-def _width(table: str) -> int:
-    return max(map(len, table.splitlines()))
 
 
 def _text_of(grid: Grid, columns: Sequence[int]) -> str:

@@ -74,6 +74,11 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(line.rstrip() for line in padded)
 
 
+def text_width(table: str) -> int:
+    """The length of its longest line."""
+    return max(map(len, table.splitlines()))
+
+
 def results_table(records: Sequence[Record], *, compare: bool, width: int | None = None) -> str:
     """Show learners as rows and shifts as columns, mean and deviation of the error in percent.
 
@@ -82,7 +87,7 @@ def results_table(records: Sequence[Record], *, compare: bool, width: int | None
     """
     shifts = list(dict.fromkeys(record["shift"] for record in records))
     tables = [_grid(records, shifts, compare)]
-    if width is not None and len(shifts) > 1 and _width(tables[0]) > width:
+    if width is not None and len(shifts) > 1 and text_width(tables[0]) > width:
         tables = [_grid(records, [shift], compare) for shift in shifts]
     notes = [*_scores(records), *_meanings(records), *_footnotes(records, compare)]
     return "\n\n".join([_title(records), *tables, *notes])
@@ -187,7 +192,3 @@ def _footnotes(records: Sequence[Record], compare: bool) -> list[str]:
         f"paper: the published number, and ours minus it. It is for {PAPER_ROUNDS:,} rounds, this "
         f"run has\n{rounds:,}, and step sizes follow the number of rounds: expect differences."
     ]
-
-
-def _width(table: str) -> int:
-    return max(map(len, table.splitlines()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priorshift._numerics import stretch_means
 from priorshift.typing import FloatArray
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -29,12 +30,6 @@ def printable(text: str, encoding: str | None) -> str:
     return text
 
 
-def resample(values: ArrayLike, width: int) -> FloatArray:
-    """Return at most ``width`` numbers: the means of equal stretches of ``values``."""
-    series = np.asarray(values, dtype=np.float64)
-    return np.array([part.mean() for part in np.array_split(series, min(width, len(series)))])
-
-
 def sparkline(values: ArrayLike, width: int = 60, top: float = 1.0) -> str:
     """Draw numbers from 0 to ``top`` as a line of blocks.
 
@@ -43,7 +38,8 @@ def sparkline(values: ArrayLike, width: int = 60, top: float = 1.0) -> str:
     >>> sparkline([0, 0.25, 0.5, 0.75, 1])
     ' ▂▄▆█'
     """
-    levels = np.clip(np.rint(resample(values, width) / top * 8), 0, 8).astype(int)
+    means = stretch_means(np.asarray(values, dtype=np.float64), width)
+    levels = np.clip(np.rint(means / top * 8), 0, 8).astype(int)
     return "".join(_BLOCKS[level] for level in levels)
 
 

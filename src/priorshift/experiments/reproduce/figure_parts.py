@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from priorshift.experiments.report.drawings import (
+from priorshift.experiments.report.drawings.steps import (
     FinalWeightsData,
     RunningData,
-    draw_peri,
-    draw_shifts,
     draw_shl,
     draw_skyline,
     draw_weights,
-    paper_shifts,
 )
-from priorshift.experiments.report.drawings.streams import running_mean
+from priorshift.experiments.report.drawings.streams import (
+    draw_peri,
+    draw_shifts,
+    paper_shifts,
+    running_mean,
+)
 from priorshift.experiments.report.tables import learner_label
 from priorshift.experiments.reproduce.layouts import paper_name
 from priorshift.experiments.reproduce.parts import Claim, Drawing, Part, Results, by_seed

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from priorshift.experiments.description import BUNDLED
-from priorshift.experiments.report.drawings import svg_text
+from priorshift.experiments.report.drawings.save import svg_text
 from priorshift.experiments.report.grid_formats import GRID_FORMATS
 from priorshift.experiments.report.output import write_whole
 from priorshift.experiments.report.rendering import render

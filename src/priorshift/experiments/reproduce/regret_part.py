@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from priorshift.experiments.report.drawings import (
+from priorshift.experiments.report.drawings.theory import (
     RegretPanel,
     RegretSeries,
     ShrinkingData,

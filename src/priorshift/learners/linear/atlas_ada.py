@@ -48,10 +48,6 @@ from priorshift.typing import Float32Array, FloatArray
 _LARGEST_PAPER_STEP, _GAMMA_OVER_G = 49.0, 10.0
 
 
-def _as_solver_or_none(solver: object) -> Solver | None:
-    return None if solver is None else as_solver(solver)
-
-
 class AtlasAdaState(NamedTuple):
     """What one stream has learned.
 
@@ -124,7 +120,7 @@ class AtlasAda(PoolSettings):
     largest_step: float | str | None = None
     meta_rate: float | str | None = None
     gap_limit: float | None = None
-    solver: NamedSetting[Solver | None] = NamedSetting(_as_solver_or_none, None)  # noqa: RUF009
+    solver: NamedSetting[Solver | None] = NamedSetting(as_solver, None)  # noqa: RUF009
     name: ClassVar[str] = "atlas-ada"
 
     def __post_init__(self) -> None:

@@ -34,7 +34,7 @@ from __future__ import annotations
 import math
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -61,7 +61,7 @@ from priorshift.learners.trackers.records import careful_places, from_row, kerne
 from priorshift.risk import compiled
 from priorshift.source import Batch, Source
 from priorshift.source.derived import per_source
-from priorshift.typing import Float32Array, FloatArray, IntArray
+from priorshift.typing import FloatArray, IntArray
 
 _FIRST_BELIEF = 0.5
 # Rows that even a class of which nothing is known is worth, and the longest step of a batch.
@@ -113,6 +113,11 @@ class Held(NamedTuple):
     calls: FloatArray
 
 
+def _inside(name: str) -> Any:
+    """An attribute that is that of the learner inside."""
+    return property(lambda careful: getattr(careful.learner, name))
+
+
 @dataclass(frozen=True)
 class Careful(Learner):
     """A learner that adapts only as far as the stream shows that something has changed.
@@ -142,6 +147,15 @@ class Careful(Learner):
     learner: Any
     caution: float = 1.0
     calls: bool = False
+    name = _inside("name")
+    calibration = _inside("calibration")
+    uses_late_labels = _inside("uses_late_labels")
+    derived = _inside("derived")
+    reweights = _inside("reweights")
+    protocol = _inside("protocol")
+    needs_features = _inside("needs_features")
+    reads_features = _inside("reads_features")
+    guarded: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.caution != math.inf:
@@ -151,52 +165,6 @@ class Careful(Learner):
                 f"learner is {self.learner!r}: give one that weighs every batch, such as Auto() "
                 "or Tracker()"
             )
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """The name of the learner inside."""
-        return str(self.learner.name)
-
-    @property
-    def calibration(self) -> Any:  # type: ignore[override]
-        """What the learner inside works best with."""
-        return self.learner.calibration
-
-    @property
-    def uses_late_labels(self) -> bool:  # type: ignore[override]
-        """Whether the learner inside does."""
-        return bool(self.learner.uses_late_labels)
-
-    @property
-    def derived(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What of ``Source.derived`` its states rest on."""
-        found: tuple[str, ...] = self.learner.derived
-        return found
-
-    @property
-    def guarded(self) -> bool:  # type: ignore[override]
-        """It takes part in safety."""
-        return True
-
-    @property
-    def reweights(self) -> bool:  # type: ignore[override]
-        """Whether the learner inside does."""
-        return bool(self.learner.reweights)
-
-    @property
-    def protocol(self) -> str:
-        """That of the learner inside."""
-        return str(self.learner.protocol)
-
-    @property
-    def needs_features(self) -> bool:
-        """Whether the learner inside does."""
-        return bool(self.learner.needs_features)
-
-    @property
-    def reads_features(self) -> bool:
-        """Whether the learner inside does."""
-        return bool(self.learner.reads_features)
 
     def held(self, source: Source) -> Held:
         """What the learner inside reads of the held-out set, found once for a source."""
@@ -365,10 +333,6 @@ class Careful(Learner):
         """Weights of the members of the learner inside."""
         found: FloatArray | None = self.learner.weights(self.held(source).source, state.inner)
         return found
-
-    def model(self, source: Source, state: CarefulState) -> Float32Array | None:
-        """None: it has no linear model of its own."""
-        return None
 
     def effective_size(self, source: Source, state: CarefulState) -> float | None:
         """How many rows the present class prior rests on."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from priorshift._numerics import reweight
-from priorshift.errors import InputError
+from priorshift._validation import check_choice
 from priorshift.learners.base import Learner
 from priorshift.priors import BBSE, estimate_with_labels, project_simplex
 from priorshift.source import Batch, Source
@@ -67,9 +67,7 @@ class Moments(Learner):
     reweights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.estimator not in ESTIMATORS:
-            known = ", ".join(map(repr, ESTIMATORS))
-            raise InputError(f"estimator is {self.estimator!r}: choose one of {known}")
+        check_choice("estimator", self.estimator, ESTIMATORS)
 
     def check(self, source: Source) -> None:
         """Refuse a source whose confusion matrix has no inverse, before a stream begins."""

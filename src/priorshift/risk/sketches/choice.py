@@ -39,6 +39,7 @@ _LEAST_NEARNESS = 0.4
 _FLOOR = 1e-6
 _RIDGE = 1e-6
 _SHRINK = 0.8
+_STEPS = 30
 
 
 class Candidates(NamedTuple):
@@ -161,11 +162,11 @@ def _is_sound(weights: FloatArray, base: FloatArray) -> bool:
     return min(spread, nearness(weights, base)) >= _LEAST_NEARNESS
 
 
-def _tilted(C: FloatArray, base: FloatArray, rounds: int = 30) -> FloatArray | None:
+def _tilted(C: FloatArray, base: FloatArray) -> FloatArray | None:
     """Newton's method on the dual; None where it does not settle."""
     theta, start = np.zeros(C.shape[1]), np.log(base)
     value, weights = _dual(C, start, theta)
-    for _ in range(rounds):
+    for _ in range(_STEPS):
         mean = weights @ C
         gradient = mean + _RIDGE * theta
         if np.abs(gradient).max() < 1e-9:

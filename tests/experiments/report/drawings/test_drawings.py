@@ -8,7 +8,9 @@ import pytest
 from matplotlib.text import Text
 
 import drawing_examples
-from priorshift.experiments.report import drawings
+from priorshift.experiments.report.drawings.save import png_bytes, save_drawing, svg_text
+from priorshift.experiments.report.drawings.steps import draw_weights
+from priorshift.experiments.report.drawings.streams import draw_peri
 
 LIMIT = 300_000
 NAMES = tuple(drawing_examples.DRAW)
@@ -21,7 +23,7 @@ def figures():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_both_files_are_written_whole_and_small(figures, name, tmp_path):
-    paths = drawings.save_drawing(figures[name], tmp_path / name)
+    paths = save_drawing(figures[name], tmp_path / name)
     assert paths == (tmp_path / f"{name}.svg", tmp_path / f"{name}.png")
     assert sorted(tmp_path.iterdir()) == sorted(paths)
     assert paths[0].read_text(encoding="utf-8").rstrip().endswith("</svg>")
@@ -64,26 +66,26 @@ def _inside(axis, place):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_drawing_is_the_same_file(figures, name):
     again = drawing_examples.DRAW[name]()
-    assert drawings.svg_text(figures[name]) == drawings.svg_text(again)
+    assert svg_text(figures[name]) == svg_text(again)
 
 
 def test_the_same_drawing_is_the_same_picture(figures):
-    pictures = [drawings.png_bytes(figures["peri"]) for _ in range(2)]
-    assert pictures[0] == pictures[1] == drawings.png_bytes(drawing_examples.DRAW["peri"]())
+    pictures = [png_bytes(figures["peri"]) for _ in range(2)]
+    assert pictures[0] == pictures[1] == png_bytes(drawing_examples.DRAW["peri"]())
 
 
 def test_a_restless_picture_is_made_coarser():
     rng = np.random.default_rng(0)
     noise = {name: rng.dirichlet(np.full(12, 0.1), size=200) for name in ("a", "b", "c", "d")}
-    figure = drawings.draw_weights(np.arange(1, 13), noise, rounds=10)
-    assert 50_000 < len(drawings.png_bytes(figure)) < LIMIT
-    assert len(drawings.svg_text(figure)) < LIMIT
+    figure = draw_weights(np.arange(1, 13), noise, rounds=10)
+    assert 50_000 < len(png_bytes(figure)) < LIMIT
+    assert len(svg_text(figure)) < LIMIT
 
 
 def test_the_users_settings_neither_matter_nor_change():
-    plain = drawings.svg_text(drawings.draw_peri(**drawing_examples.peri()))
+    plain = svg_text(draw_peri(**drawing_examples.peri()))
     with matplotlib.rc_context({"font.size": 30, "svg.hashsalt": "mine", "axes.grid": False}):
-        assert drawings.svg_text(drawings.draw_peri(**drawing_examples.peri())) == plain
+        assert svg_text(draw_peri(**drawing_examples.peri())) == plain
         assert matplotlib.rcParams["font.size"] == 30
         assert matplotlib.rcParams["svg.hashsalt"] == "mine"
 
@@ -96,7 +98,7 @@ def test_no_state_is_shared_with_pyplot(figures):
 
 def test_a_failed_drawing_leaves_nothing(figures, tmp_path):
     with pytest.raises(OSError):  # noqa: PT011
-        drawings.save_drawing(figures["peri"], tmp_path / "none" / "a")
+        save_drawing(figures["peri"], tmp_path / "none" / "a")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -112,7 +114,7 @@ def test_short_numbers_move_nothing_that_can_be_seen(figures):
         figure.savefig(whole, format="svg", metadata={"Date": None})
     for long, short in zip(
         re.findall(r' d="([^"]*)"', whole.getvalue()),
-        re.findall(r' d="([^"]*)"', drawings.svg_text(figure)),
+        re.findall(r' d="([^"]*)"', svg_text(figure)),
         strict=True,
     ):
         letters = re.compile("[A-Za-z]")

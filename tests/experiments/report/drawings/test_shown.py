@@ -7,11 +7,26 @@ import pytest
 from matplotlib.colors import to_rgb
 
 import drawing_examples
-from priorshift.experiments.report import drawings
+from priorshift.experiments.report.drawings.save import svg_text
+from priorshift.experiments.report.drawings.steps import (
+    FinalWeightsData,
+    RunningData,
+    draw_shl,
+    draw_skyline,
+    draw_weights,
+)
+from priorshift.experiments.report.drawings.streams import draw_peri, paper_shifts
 from priorshift.experiments.report.drawings.style import line_style, ordered_styles, spread
+from priorshift.experiments.report.drawings.theory import (
+    RegretPanel,
+    RegretSeries,
+    ShrinkingData,
+    draw_lemmas,
+    draw_regret,
+)
 from priorshift.simulation.shifts import shift_by_name
 
-FINAL = drawings.FinalWeightsData([0.1, 0.2], [1, 2], [[0.9, 0.25], [0.1, 0.75]])
+FINAL = FinalWeightsData([0.1, 0.2], [1, 2], [[0.9, 0.25], [0.1, 0.75]])
 
 
 def line(axes, label):
@@ -24,7 +39,7 @@ def legend(axes):
 
 def test_layers_of_weights_lie_on_each_other():
     weights = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
-    figure = drawings.draw_weights([1, 2, 3], {"Lin": weights}, rounds=10)
+    figure = draw_weights([1, 2, 3], {"Lin": weights}, rounds=10)
     layers = figure.axes[0].patches
     # Drawn from the top: the edge of layer i is the sum of the weights up to i.
     edges = [layer.get_xy()[2:4, 1] for layer in layers]
@@ -33,13 +48,13 @@ def test_layers_of_weights_lie_on_each_other():
 
 def test_a_thick_layer_is_named_and_a_thin_one_not():
     weights = np.tile([0.9, 0.1], (50, 1))
-    axes = drawings.draw_weights([0.5, 0.25], {"Lin": weights}, 100).axes[0]
+    axes = draw_weights([0.5, 0.25], {"Lin": weights}, 100).axes[0]
     assert [text.get_text() for text in axes.texts] == ["0.5"]
     assert axes.texts[0].get_position()[1] == pytest.approx(0.45)
 
 
 def test_peri_marks_the_multiples_of_the_period():
-    axes = drawings.draw_peri(**drawing_examples.peri()).axes[0]
+    axes = draw_peri(**drawing_examples.peri()).axes[0]
     upright = [
         item.get_xdata()[0]
         for item in axes.get_lines()
@@ -51,14 +66,14 @@ def test_peri_marks_the_multiples_of_the_period():
 
 
 def test_running_errors_are_means_of_all_stretches_so_far():
-    running = drawings.RunningData({"FIX": [4.0, 2.0, 6.0]}, rounds=30)
-    axes = drawings.draw_shl(running, FINAL).axes[0]
+    running = RunningData({"FIX": [4.0, 2.0, 6.0]}, rounds=30)
+    axes = draw_shl(running, FINAL).axes[0]
     np.testing.assert_allclose(axes.get_lines()[0].get_xydata(), [[10, 4], [20, 3], [30, 4]])
     assert axes.texts[0].get_text() == "FIX 4.00"
 
 
 def test_the_heat_map_has_small_steps_at_the_bottom():
-    axes = drawings.draw_shl(drawings.RunningData({"FIX": [4.0]}, rounds=1), FINAL).axes[1]
+    axes = draw_shl(RunningData({"FIX": [4.0]}, rounds=1), FINAL).axes[1]
     places = {text.get_text(): text.get_position() for text in axes.texts}
     assert places["0.90"] == (0.5, 0.5)
     assert places["0.75"] == (1.5, 1.5)
@@ -66,7 +81,7 @@ def test_the_heat_map_has_small_steps_at_the_bottom():
 
 
 def test_the_skyline_learner_is_dashed_and_black():
-    axes = drawings.draw_skyline(**drawing_examples.skyline()).axes[0]
+    axes = draw_skyline(**drawing_examples.skyline()).axes[0]
     learner = axes.containers[-1].lines[0]
     np.testing.assert_allclose(learner.get_ydata(), drawing_examples.skyline()["learner"])
     assert to_rgb(learner.get_color()) == (0, 0, 0)
@@ -74,20 +89,20 @@ def test_the_skyline_learner_is_dashed_and_black():
 
 
 def test_the_sketches_of_the_shifts_are_the_shifts():
-    data = drawings.paper_shifts(rounds=120, seed=3)
+    data = paper_shifts(rounds=120, seed=3)
     for name, alpha in zip(("lin", "squ", "sin", "ber"), data.values(), strict=True):
         expected = shift_by_name(name).weights(120, np.random.default_rng(3))
         np.testing.assert_array_equal(alpha, expected)
 
 
 def regret_axes(series, rate=None):
-    panel = drawings.RegretPanel("a", (series,), rate)
-    return drawings.draw_regret((panel,)).axes[0]
+    panel = RegretPanel("a", (series,), rate)
+    return draw_regret((panel,)).axes[0]
 
 
 def test_regret_of_a_power_law_lies_on_its_line():
     rounds = np.array([10.0, 100.0, 1000.0])
-    axes = regret_axes(drawings.RegretSeries("UOGD", rounds, 3 * rounds**0.6, exponent=0.6), 0.75)
+    axes = regret_axes(RegretSeries("UOGD", rounds, 3 * rounds**0.6, exponent=0.6), 0.75)
     fitted = next(item for item in axes.get_lines() if item.get_linewidth() == 1.3)
     np.testing.assert_allclose(fitted.get_ydata(), 3 * rounds**0.6)
     rate = line(axes, "theorem: slope 0.75")
@@ -98,7 +113,7 @@ def test_regret_of_a_power_law_lies_on_its_line():
 
 
 def test_regret_below_zero_is_left_out_and_counted():
-    series = drawings.RegretSeries("ATLAS", [10, 100, 1000], [-1.0, 2.0, 4.0], [0.1, 0.1, 0.1])
+    series = RegretSeries("ATLAS", [10, 100, 1000], [-1.0, 2.0, 4.0], [0.1, 0.1, 0.1])
     axes = regret_axes(series, rate=0.5)
     assert legend(axes)[0] == "ATLAS (1 not above 0)"
     shown = axes.containers[0].lines[0]
@@ -106,22 +121,22 @@ def test_regret_below_zero_is_left_out_and_counted():
 
 
 def test_nothing_above_zero_is_still_a_drawing():
-    series = drawings.RegretSeries("ATLAS", [10, 100], [-1.0, -2.0], exponent=0.1)
+    series = RegretSeries("ATLAS", [10, 100], [-1.0, -2.0], exponent=0.1)
     assert legend(regret_axes(series, rate=0.5))[0] == "ATLAS: slope 0.10 (2 not above 0)"
 
 
 def test_lemma_2_has_the_slope_of_the_lemma():
     sizes = np.array([100.0, 400.0])
     unbiased, _ = drawing_examples.lemmas()
-    data = drawings.ShrinkingData(sizes, 5 / np.sqrt(sizes))
-    axes = drawings.draw_lemmas(unbiased, data).axes[1]
+    data = ShrinkingData(sizes, 5 / np.sqrt(sizes))
+    axes = draw_lemmas(unbiased, data).axes[1]
     np.testing.assert_allclose(line(axes, "slope -1/2").get_ydata(), [0.5, 0.25])
 
 
 @pytest.mark.parametrize("points", [1, 2, 3])
 def test_short_streams_are_drawn(points):
-    drawings.svg_text(drawings.draw_weights(**drawing_examples.weights(points)))
-    drawings.svg_text(drawings.draw_shl(**drawing_examples.shl(points)))
+    svg_text(draw_weights(**drawing_examples.weights(points)))
+    svg_text(draw_shl(**drawing_examples.shl(points)))
 
 
 def test_contenders_differ_without_colour():

@@ -99,7 +99,7 @@ def line_style(name: str, place: int = 0) -> LineStyle:
     return known or list(_KNOWN.values())[place % len(_KNOWN)]
 
 
-def ordered_styles(count: int, darkest: float = 0.0, palest: float = 0.82) -> list[LineStyle]:
+def ordered_styles(count: int, palest: float = 0.82) -> list[LineStyle]:
     """Return styles of things that have an order, such as step sizes: from dark to pale.
 
     Examples
@@ -114,7 +114,7 @@ def ordered_styles(count: int, darkest: float = 0.0, palest: float = 0.82) -> li
     from matplotlib.colors import to_hex
 
     dashes: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (3, 1, 1, 1)))
-    shades = colormaps["cividis"](np.linspace(darkest, palest, count))
+    shades = colormaps["cividis"](np.linspace(0.0, palest, count))
     return [
         LineStyle(to_hex(shade), dashes[i % len(dashes)], _MARKERS[i % len(_MARKERS)])
         for i, shade in enumerate(shades)
@@ -225,10 +225,10 @@ def label_ends(
         )
 
 
-def spread(wanted: ArrayLike, gap: float, low: float = 0.0, high: float = 1.0) -> FloatArray:
+def spread(wanted: ArrayLike, gap: float) -> FloatArray:
     """Move positions apart until neighbours are ``gap`` away, as little as possible.
 
-    Where they do not fit between ``low`` and ``high`` they are spaced evenly over all of it.
+    Where they do not fit between 0 and 1 they are spaced evenly over all of it.
 
     Examples
     --------
@@ -240,14 +240,14 @@ def spread(wanted: ArrayLike, gap: float, low: float = 0.0, high: float = 1.0) -
     wanted = np.asarray(wanted, dtype=np.float64)
     count = len(wanted)
     if count < 2:
-        return np.asarray(np.clip(wanted, low, high))
+        return np.asarray(np.clip(wanted, 0.0, 1.0))
     order = np.argsort(wanted, kind="stable")
-    gap = min(gap, (high - low) / (count - 1))
+    gap = min(gap, 1.0 / (count - 1))
     # Without the gaps only the order has to be kept: a monotone regression finds the nearest.
     from sklearn.isotonic import isotonic_regression
 
     steps = gap * np.arange(count)
-    level = np.clip(isotonic_regression(wanted[order] - steps), low, high - steps[-1])
+    level = np.clip(isotonic_regression(wanted[order] - steps), 0.0, 1.0 - steps[-1])
     placed = np.empty(count)
     placed[order] = level + steps
     return placed

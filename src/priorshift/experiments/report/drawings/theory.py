@@ -85,7 +85,7 @@ class RegretPanel(NamedTuple):
     rate_name: str | None = None
 
 
-def draw_regret(panels: Sequence[RegretPanel], ylabel: str = "dynamic regret") -> Any:
+def draw_regret(panels: Sequence[RegretPanel]) -> Any:
     """Draw regret over rounds, both axes logarithmic: points, fitted lines, rate and bound.
 
     Examples
@@ -106,7 +106,7 @@ def draw_regret(panels: Sequence[RegretPanel], ylabel: str = "dynamic regret") -
             _draw_rate(axes, panel)
             if any(series.bound is not None for series in panel.series):
                 axes.plot([], [], color=GREY, marker="s", label="bound (dotted)", **_BOUND)
-            axes.set_ylabel(ylabel)
+            axes.set_ylabel("dynamic regret")
             legend_above(axes, columns=2, title=panel.title)
         places[-1].set_xlabel("rounds T")
         return settled(figure)
