@@ -23,8 +23,11 @@ from priorshift import (
     load,
 )
 from priorshift.learners import LEARNERS, as_learner
+from priorshift.monitoring import evidence
+from priorshift.monitoring.evidence import block_prior
 from priorshift.monitoring.guard import guard_regions
 from priorshift.monitoring.regions import count
+from priorshift.risk import compiled
 from priorshift.saving import Saved, save_parts
 from priorshift.source import Batch, build_source
 from priorshift.source.model import LinearModel
@@ -49,6 +52,27 @@ def play(source, batches, guard=None, state=None):
     for X in batches:
         state = guard.update(source, state, source.read(X))
     return guard.report(source, state), state
+
+
+@pytest.mark.parametrize("rows", [1, 20, 300])
+def test_numpy_counts_and_judges_the_same(small, rows, monkeypatch):
+    """Of a quiet stream, and of one with a broken sensor: every number of the state."""
+    y = np.random.default_rng(2).integers(0, 3, 6000)
+    X = draw(y, 3)
+    X[3000:, 1] = 0.4
+    batches = np.split(X, len(X) // rows)
+    report, found = play(small, batches)
+    assert report.alarm
+    assert report.round > 3000 // rows
+    looked = []
+    monkeypatch.setattr(evidence, "block_prior", lambda *a: looked.append(a) or block_prior(*a))
+    play(small, batches[: 3000 // rows])
+    quick = len(looked)
+    monkeypatch.setattr(compiled, "available", lambda: False)
+    _, expected = play(small, batches)
+    assert len(looked) > 2 * quick  # most blocks need no second look
+    for name, one, two in zip(found._fields, found, expected, strict=True):
+        assert np.array_equal(one, two), name
 
 
 def follow(clf, batches):

@@ -104,7 +104,8 @@ def bounded(proba: FloatArray, prior: FloatArray, bounds: FloatArray) -> FloatAr
     array([[0.9979, 0.0021]])
     """
     ratios = likelihood_ratios(proba, prior)
-    found = np.where(ratios < bounds, np.cbrt(bounds * bounds * ratios), ratios) * prior
+    np.cbrt(bounds * bounds * ratios, out=ratios, where=ratios < bounds)
+    found = ratios * prior
     return np.asarray(found / row_sums(found)[:, None])
 
 

@@ -1,7 +1,8 @@
 """What runs in every round, compiled where numba is installed.
 
-``follow_bets`` is the twin of a part of ``shift.py``, ``find_cells`` of one of ``regions.py``:
-numbers are those of NumPy up to rounding, and edges between cells lie where that does not matter.
+``follow_bets`` is the twin of a part of ``shift.py``, ``find_cells`` and ``count_rows`` of parts of
+``regions.py``, ``may_surprise`` of one of ``evidence.py``: numbers are those of NumPy up to
+rounding, and edges between cells lie where that does not matter.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from typing import Any
 import numpy as np
 
 from priorshift.risk.compiled._njit import strict
+
+# As in evidence.py.
+_EM_STEPS, _TINY = 5, 1e-300
 
 
 @strict
@@ -136,3 +140,59 @@ def find_cells(
             for e in range(1, E - 1):
                 if values[v] <= edges[v, e]:
                     cells[i, v] -= 1
+
+
+@strict
+def count_rows(cells: Any, proba: Any, counts: Any, called: Any) -> None:
+    """Add rows to the counts of their cells (V, E - 1), and of the classes they are called (K,)."""
+    for i in range(len(cells)):
+        for v in range(len(counts)):
+            counts[v, cells[i, v]] += 1
+        called[proba[i].argmax()] += 1
+
+
+@strict
+def _block_prior(calls: Any, total: int, confusion: Any) -> Any:
+    """The class prior (K,) of one block; the twin of ``block_prior``."""
+    K = len(confusion)
+    share, prior = calls / total, np.full(K, 1.0 / K)
+    for _ in range(_EM_STEPS):
+        prior *= (share / (confusion @ prior)) @ confusion
+    prior = (prior + 1.0 / (total + K)) / (1.0 + K / (total + K))
+    expected = confusion @ prior
+    scaled = np.ascontiguousarray(confusion.T) / expected
+    sides = np.ones((K, 2))
+    sides[:, 0] = total * (scaled @ (share - expected))
+    both = np.linalg.solve(total * (scaled @ confusion) + K * (K + 1.0) * np.eye(K), sides)
+    step, along = both[:, 0], both[:, 1]
+    prior = np.maximum(prior + step - along * (step.sum() / along.sum()), 0.0)
+    return prior / prior.sum()
+
+
+@strict
+def may_surprise(
+    hits: Any,
+    calls: Any,
+    spent: Any,
+    shares: Any,
+    counts: Any,
+    confusion: Any,
+    rows: Any,
+    slack: float,
+) -> bool:
+    """Whether any region (J,) of any block (B,) is worth a look; the first part of ``judge``.
+
+    ``spent`` (B,) are logarithms of what each block may spend, ``shares`` (J,) those of regions.
+    """
+    for b in range(len(calls)):
+        total = calls[b].sum()
+        weights = total * _block_prior(calls[b], total, confusion) / rows
+        for j in range(len(counts)):
+            mean, seen = max(_dot(weights, counts[j]), _TINY), hits[b, j]
+            if seen > mean:
+                log_p = seen - mean - seen * math.log(seen / mean)
+                more = math.log1p(-mean / seen) + 0.5 * math.log(2.0 * math.pi * seen)
+                log_p -= max(more, 0.0)
+                if log_p < 0.0 and log_p - spent[b] - shares[j] < slack:
+                    return True
+    return False

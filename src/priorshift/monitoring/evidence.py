@@ -36,7 +36,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorshift.monitoring.regions import Regions
+from priorshift.monitoring.regions import Regions, kernels
+from priorshift.risk import compiled
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
 LEVELS = 12
@@ -103,15 +104,20 @@ def judge(regions: Regions, hits: IntArray, calls: IntArray, share: FloatArray) 
     share : (B,) array
         Logarithm of the part of alpha that each block may spend.
     """
+    shares = np.log(regions.share)
+    verdict = Verdict(np.zeros(len(calls)), np.full(len(calls), -1), np.zeros(len(calls)))
+    if compiled.available():  # of most blocks that is all
+        known = map(compiled.plain, (regions.counts, regions.confusion, regions.rows))
+        if not kernels().may_surprise(hits, calls, share, shares, *known, _SLACK):
+            return verdict
     rows = calls.sum(axis=1)
     found = block_prior(calls, regions.confusion)
     mean = (found.prior / regions.rows) @ regions.counts.T
-    spent = share[:, None] + np.log(regions.share)
+    spent = share[:, None] + shares
     # Without the errors of held-out set and prior the p-value would be smaller: most regions end
     # here.
     least = poisson_log_p(hits, rows[:, None] * mean)
     doubtful = (least < 0.0) & (least - spent < _SLACK)
-    verdict = Verdict(np.zeros(len(rows)), np.full(len(rows), -1), np.zeros(len(rows)))
     for b in np.flatnonzero(doubtful.any(axis=1)).tolist():
         (some,) = np.nonzero(doubtful[b])
         some = some[np.argsort((least - spent)[b, some], kind="stable")[:_LOOKED_AT]]

@@ -15,7 +15,7 @@ import numpy as np
 from priorshift._validation import check_chance, check_choice
 from priorshift.errors import InputTypeError
 from priorshift.monitoring.evidence import BLOCK_ROWS, FIRST_ROWS, LEVELS, judge, log_share
-from priorshift.monitoring.regions import Regions, count, has_views
+from priorshift.monitoring.regions import Regions, has_views
 from priorshift.source import Batch, Source
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
@@ -203,13 +203,9 @@ class Guard:
         step = min(-(-len(batch.proba) // _ROWS_OF_A_BATCH), _MOST_STEP)
         if step > 1:
             batch = batch.rows(slice(None, None, step))
-        called = np.bincount(batch.f0_proba.argmax(axis=1), minlength=source.n_classes)
-        state = state._replace(
-            t=state.t + 1,
-            cells=state.cells + count(regions.cells(batch)),
-            called=state.called + called,
-        )
-        return state if state.called.sum() < FIRST_ROWS else self._ended(regions, state)
+        cells, called = regions.counted(batch, state.cells, state.called)
+        state = state._replace(t=state.t + 1, cells=cells, called=called)
+        return state if called.sum() < FIRST_ROWS else self._ended(regions, state)
 
     def _ended(self, regions: Regions, state: GuardState) -> GuardState:
         """Judge a block of the first level, and the longer ones that end with it."""

@@ -46,8 +46,8 @@ _NEAR_RIDGE = 1.0
 # Held-out rows that may be a neighbour.
 _REFERENCES = 500
 _CHUNK = 1024
-# Rows that are looked at one by one.
-_FEW = 4
+# Rows that are looked at one by one: of more, the products of BLAS make up for their calls.
+_FEW = 256
 # Features beyond this are as far away as any: their squares stay finite.
 _FAR = 1e15
 _LEAST_PROBABILITY = 1e-6
@@ -430,7 +430,7 @@ class Regions(NamedTuple):
         return np.concatenate([self.cells(batch.rows(part)) for part in parts])
 
     def _cells_of_few(self, batch: Batch) -> AnyArray:
-        """The same of a few rows, for which products of BLAS take longer to call than to do."""
+        """The same row by row, in one call."""
         views, (rows, f0) = self.views, self.views.rows(batch)
         if rows.shape[1] != len(views.shape.mean):  # compiled code does not look
             raise InputError(f"the guard looks at {len(views.shape.mean)} columns: {rows.shape[1]}")
@@ -439,6 +439,16 @@ class Regions(NamedTuple):
         edges = compiled.plain(self.edges)
         kernels().find_cells(*arrays, views.summaries, edges, cells)
         return cells
+
+    def counted(self, batch: Batch, cells: IntArray, called: IntArray) -> tuple[IntArray, IntArray]:
+        """Counts of rows in each cell (V, E - 1), and called each class (K,), with a batch more."""
+        found, f0 = self.cells(batch), batch.f0_proba
+        if not compiled.available():
+            calls = np.bincount(row_argmax(f0), minlength=len(called))
+            return cells + count(found), called + calls
+        cells, called = cells.copy(), called.copy()
+        kernels().count_rows(compiled.plain(found), compiled.plain(f0), cells, called)
+        return cells, called
 
     def hits(self, counts: IntArray) -> IntArray:
         """Rows in each region, (J,), of rows in each cell (V, E - 1)."""

@@ -195,8 +195,10 @@ def follow_shift(
     (True, 1)
     """
     reference, t, n = _reference(source), state.t + 1, len(proba)
-    told = np.maximum(reference.inverse @ state.read, 0.0)
-    ratios = np.array((state.prior, told, prior)) / source.prior
+    ratios = np.empty((3, len(prior)))
+    ratios[0], ratios[1], ratios[2] = state.prior, reference.inverse @ state.read, prior
+    np.maximum(ratios, 0.0, out=ratios)
+    ratios /= source.prior
     wealth, log_total, ahead = _followed(reference, ratios, proba, state.log_wealth, t)
     lead = state.lead + ahead - _LEAST_LEAD
     share = n / (state.rows + n)

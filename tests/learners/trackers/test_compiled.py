@@ -10,7 +10,8 @@ pytest.importorskip("numba")
 import checks
 from checks import state_bytes
 from priorshift.learners import EM, Careful, Regimes, Tracker
-from priorshift.learners.trackers.careful import Unchanged
+from priorshift.learners.trackers.careful import Unchanged, still_proba
+from priorshift.learners.trackers.compiled import sums
 from priorshift.learners.trackers.records import kernels, plan_of, to_row
 from priorshift.risk import compiled
 from priorshift.source import Batch, build_source
@@ -124,6 +125,28 @@ def test_alone_or_among_others_to_the_last_bit(classes):
             assert (found == proba[starts[m] : starts[m + 1]]).all()
             assert said[0] == nats[m]
     assert (records == np.array(alone)).all()
+
+
+@pytest.mark.parametrize("classes", [3, 10, 24, 33])
+def test_sums_of_rows_side_by_side_are_those_of_each_row(classes):
+    """To the last bit: batches of one row and of several are summed in different ways."""
+    rng = np.random.default_rng(0)
+    x, rows = rng.normal(size=2 * classes), rng.normal(size=(7, classes))
+    space = np.empty((4, 7))
+    sums.dots(x, classes, np.ascontiguousarray(rows.T), classes, 7, space)
+    assert space[0].tolist() == [sums.dot(x, classes, row, 0, classes) for row in rows]
+
+
+@pytest.mark.parametrize("corrected", [0.0, 0.3, 1.0])
+def test_answers_are_kept_as_in_numpy(held_out, corrected):
+    held = Careful(Tracker()).held(held_out)._replace(corrected=corrected, decides=False)
+    rng = np.random.default_rng(0)
+    read, f0 = rng.dirichlet(np.ones(6), 50), rng.dirichlet(np.ones(6), 50)
+    f0[:2, :2] = f0[:2, :2].mean(axis=1, keepdims=True)  # two classes are as likely
+    found = still_proba(held, read, f0)
+    assert (found == in_numpy(still_proba, held, read, f0)).all()
+    assert (found.argmax(axis=1) == f0.argmax(axis=1)).all()
+    assert (found == f0).all() == (corrected == 0.0)
 
 
 def test_a_state_is_not_changed_by_the_step():

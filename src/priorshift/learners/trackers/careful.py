@@ -168,10 +168,14 @@ class Careful(Learner):
 
     def held(self, source: Source) -> Held:
         """What the learner inside reads of the held-out set, found once for a source."""
-        known, key = _all_held(source), (self.learner, self.calls)
-        if key not in known:
-            known[key] = _held(self.learner, source, self.calls)
-        return known[key]
+        known = _all_held(source)
+        found = known.get(id(self))
+        if found is None:  # a hash of all settings, in every round, would take too long
+            key = self.learner, self.calls
+            if key not in known:
+                known[key] = self, _held(self.learner, source, self.calls)
+            found = known[id(self)] = self, known[key][1]
+        return found[1]
 
     def check(self, source: Source) -> None:
         """Refuse a source that the learner inside cannot work with."""
@@ -286,7 +290,7 @@ class Careful(Learner):
     def told(self, held: Held, source: Source, prior: FloatArray) -> FloatArray:
         """A class prior of the learner inside, whose unit is the mean of what it reads."""
         scaled = prior * (source.prior / held.source.prior)
-        return np.asarray(scaled / scaled.sum(axis=-1, keepdims=True))
+        return np.asarray(scaled / np.add.reduce(scaled, axis=-1, keepdims=True))
 
     def trace(
         self, source: Source, before: CarefulState, after: CarefulState, batch: Batch
@@ -417,6 +421,10 @@ def still_proba(held: Held, read: FloatArray, f0: FloatArray) -> FloatArray:
     """
     if held.decides:
         return mixed(held.corrected, read, f0)
+    if compiled.available():
+        found = np.empty(f0.shape)
+        kernels().keep_answers(compiled.plain(read), compiled.plain(f0), held.corrected, found)
+        return found
     return mixed(np.minimum(held.corrected, _keeping(read, f0))[:, None], read, f0)
 
 
@@ -438,7 +446,7 @@ def _keeping(read: FloatArray, f0: FloatArray) -> FloatArray:
 
 
 @per_source
-def _all_held(source: Source) -> dict[Any, Held]:
+def _all_held(source: Source) -> dict[Any, tuple[Careful, Held]]:
     return {}
 
 

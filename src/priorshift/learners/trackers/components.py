@@ -261,7 +261,7 @@ class Latest(NamedTuple):
     def prior(self) -> FloatArray:
         """The class prior (K,), on the simplex."""
         mass = np.maximum(self.mass, 0.0)
-        return np.asarray(mass / mass.sum())
+        return np.asarray(mass / np.add.reduce(mass))
 
     def moved(self, change: FloatArray) -> Latest:
         """Return it with the counts of the components moved by ``change`` (H, K)."""

@@ -92,3 +92,21 @@ def weigh(
     """
     classes = np.empty((4, len(prior)))
     weigh_within(x, ratios, called, nats, at, prior, caution, first, calls, classes)
+
+
+@strict
+def keep_answers(read: Any, f0: Any, most: float, found: Any) -> None:
+    """Probabilities (n, K) that lie between f0's and those that were read, into ``found``.
+
+    Of the latter each row has the largest share up to ``most`` that leaves f0 its answer, and half
+    of its lead.
+    """
+    for i in range(len(f0)):
+        top, share = f0[i].argmax(), most
+        for k in range(f0.shape[1]):
+            lead = f0[i, top] - f0[i, k]
+            lost = lead - (read[i, top] - read[i, k])
+            least = max(lead, _TINY)
+            share = min(share, least / max(2.0 * lost, least))
+        for k in range(f0.shape[1]):
+            found[i, k] = share * read[i, k] + (1.0 - share) * f0[i, k]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from priorshift.learners.trackers.compiled.book import expected, give_birth, learn, transitions
-from priorshift.learners.trackers.compiled.careful import weigh, weigh_within
+from priorshift.learners.trackers.compiled.careful import keep_answers, weigh, weigh_within
 from priorshift.learners.trackers.compiled.fields import (
     BELIEF,
     CAREFUL,
@@ -30,11 +30,11 @@ from priorshift.learners.trackers.compiled.fields import (
     TRUST_SHARE,
     T,
 )
-from priorshift.learners.trackers.compiled.look import left_out, look_at_row, look_at_rows
+from priorshift.learners.trackers.compiled.look import left_out, look_at_row, look_at_rows, turn
 from priorshift.learners.trackers.compiled.sums import bayes, dot, log_sum, total
 from priorshift.risk.compiled._njit import inlined, strict
 
-__all__ = ["advance", "forecasts", "weigh"]
+__all__ = ["advance", "forecasts", "keep_answers", "weigh"]
 
 _SOURCE_SHARE = 0.1
 _TINY = 1e-300
@@ -150,6 +150,8 @@ def follow(
     components: Any,
     step: Any,
     classes: Any,
+    columns: Any,
+    space: Any,
     predict: bool,
 ) -> Any:
     """Learn from a batch with these likelihood ratios (n, K), in place; return its nats.
@@ -162,6 +164,8 @@ def follow(
     H, one, both = J + S, rows == 1, at[TRUST] >= 0
     sums, before, evidence, weights = components
     base, forecast = classes[0], classes[1]
+    if not one:
+        turn(ratios, columns)
     x[at[T]] += 1.0
     _believe(x, at, keep, prior, numbers, alpha, sums, base)
     _lend(x, at[EXPERT_WEIGHTS], J, numbers[SHARE], before)
@@ -178,7 +182,9 @@ def follow(
                 for k in range(h * K, h * K + K):
                     centre[k] = alpha[k] / sums[h]
         else:
-            evidence[h] = look_at_rows(alpha, sums, ratios, h, K, counts, centre, forecast)
+            evidence[h] = look_at_rows(
+                alpha, sums, ratios, columns[0], h, K, counts, centre, forecast, space
+            )
     nats = bayes(weights, evidence, 0, J, one)
     for j in range(J):
         x[at[EXPERT_WEIGHTS] + j] = weights[j]
@@ -262,15 +268,33 @@ def advance(
     alpha, counts, centre = np.empty(H * K), np.empty(H * K), np.empty(H * K)
     components, step = np.empty((4, H)), np.empty(S * S)
     parts = (components[0], components[1], components[2], components[3])
-    classes, predict = np.empty((4, K)), len(proba) > 0
+    classes, predict, most = np.empty((4, K)), len(proba) > 0, 1
+    for m in range(len(which)):
+        most = max(most, starts[m + 1] - starts[m])
+    columns, space = np.empty((2, K, most)), np.empty((12, most))
     for m in range(len(which)):
         x, a, b = records[which[m]], starts[m], starts[m + 1]
         batch = ratios[a:b]
         nats[m] = follow(
-            x, batch, at, keep, prior, numbers, alpha, counts, centre, parts, step, classes, predict
+            x,
+            batch,
+            at,
+            keep,
+            prior,
+            numbers,
+            alpha,
+            counts,
+            centre,
+            parts,
+            step,
+            classes,
+            columns,
+            space,
+            predict,
         )
         if predict:
-            left_out(plain[a:b], components[3], alpha, centre, K, proba, a)
+            turn(plain[a:b], columns)
+            left_out(plain[a:b], columns, components[3], alpha, centre, K, proba[a:b], space)
         if numbers[CAREFUL] > 0.0:
             caution = numbers[CAREFUL]
             weigh_within(

@@ -50,23 +50,25 @@ def dot(x: Any, a: int, y: Any, b: int, n: int) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
-@inlined
-def dot_squares(x: Any, a: int, y: Any, b: int, n: int) -> float:
-    """Sum of the products of n entries, those of y squared."""
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    if n < _SHORT:
-        for k in range(n):
-            s0 += x[a + k] * (y[b + k] * y[b + k])
-        return s0
-    whole = n - n % 4
-    for k in range(0, whole, 4):
-        s0 += x[a + k] * (y[b + k] * y[b + k])
-        s1 += x[a + k + 1] * (y[b + k + 1] * y[b + k + 1])
-        s2 += x[a + k + 2] * (y[b + k + 2] * y[b + k + 2])
-        s3 += x[a + k + 3] * (y[b + k + 3] * y[b + k + 3])
-    for k in range(whole, n):
-        s0 += x[a + k] * (y[b + k] * y[b + k])
-    return (s0 + s1) + (s2 + s3)
+@strict
+def dots(x: Any, a: int, columns: Any, K: int, n: int, sums: Any) -> None:
+    """``dot`` of x with each of n rows, given as columns (K, n), to the last bit, into sums[0].
+
+    Rows side by side are vectors for the compiler, where one sum after the other is not. ``sums``
+    (4, n) is space to work in.
+    """
+    lanes = 1 if K < _SHORT else 4
+    whole = 0 if K < _SHORT else K - K % 4
+    for lane in range(lanes):
+        for i in range(n):
+            sums[lane, i] = 0.0
+    for k in range(K):
+        part, column, factor = sums[k % 4 if k < whole else 0], columns[k], x[a + k]
+        for i in range(n):
+            part[i] += factor * column[i]
+    if lanes > 1:
+        for i in range(n):
+            sums[0, i] = (sums[0, i] + sums[1, i]) + (sums[2, i] + sums[3, i])
 
 
 @inlined
