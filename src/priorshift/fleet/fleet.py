@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from priorshift._validation import check_integer
+from priorshift._validation import check_integer, check_path
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.classifier import load as load_classifier
 from priorshift.errors import FileFormatError, InputError, InputTypeError
@@ -509,6 +509,7 @@ def load(
     ...
     priorshift.errors.FileFormatError: no-such-file.priorshift: no such file
     """
+    check_path(path)
     given = {"estimator": estimator, "features": features, "learner": learner}
     if not is_fleet(path):
         if mapped or sync:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from priorshift._extras import need
-from priorshift.insight.present import no_history, on_held_out
+from priorshift._validation import check_chance
+from priorshift.insight.present import newest_interval, no_history, on_held_out
 from priorshift.monitoring.believed import reading
-from priorshift.monitoring.history import FIELDS
+from priorshift.monitoring.history import FIELDS, History
 from priorshift.monitoring.influence import moments_of
 from priorshift.monitoring.metrics import Weighed, accuracy, share_interval
 from priorshift.source import Source
@@ -19,6 +20,7 @@ from priorshift.typing import AnyArray, FloatArray
 # Held-out rows, about, by which the past is told.
 _PAST_ROWS = 1000
 _TINY = 1e-12
+_WHOLE = slice(None)
 
 
 def history(deployment: Deployment, stream: Stream, level: float = 0.9) -> Any:
@@ -30,20 +32,30 @@ def history(deployment: Deployment, stream: Stream, level: float = 0.9) -> Any:
 
 
 def history_columns(
-    deployment: Deployment, stream: Stream, level: float = 0.9
+    deployment: Deployment, stream: Stream, level: float = 0.9, part: slice = _WHOLE
 ) -> dict[str, AnyArray]:
-    """The columns of the history's frame, by name; that of the index is ``round``."""
+    """The columns of the history's frame, by name; that of the index is ``round``.
+
+    ``part`` says which records, oldest first; all by default.
+    """
     if stream.history is None:
         raise no_history()
-    records, source = stream.history, deployment.source
+    check_chance("level", level, such_as=0.9)
+    records, source = History(stream.history.records[part]), deployment.source
     columns: dict[str, Any] = {name: records.field(name) for name in FIELDS}
     for name in ("round", "batches", "rows", "labels", "regime"):
         columns[name] = columns[name].astype(np.int64)
     columns["time"] = np.where(np.isfinite(columns["time"]), columns["time"], np.nan)
     for name in ("guard", "shift"):
         columns[f"{name}_p_value"] = np.exp(columns.pop(f"{name}_log_p"))
-    columns["accuracy"], columns["accuracy_unadapted"] = _past_accuracies(deployment, stream)
-    low, high = _past_intervals(deployment, stream, level)
+    columns["accuracy"], columns["accuracy_unadapted"] = _past_accuracies(
+        deployment, stream, records
+    )
+    low, high = _past_intervals(source, records, level)
+    newest = records.field("round") == stream.history.field("round")[-1:]
+    if newest.any():
+        low[-1], high[-1] = newest_interval(deployment, stream.history, level)
+    columns["rough_interval"] = ~newest
     for name, values in (("prior", records.priors), ("low", low), ("high", high)):
         for k, label in enumerate(source.classes.tolist()):
             columns[f"{name}_{label}"] = values[:, k]
@@ -55,14 +67,14 @@ def _step(deployment: Deployment) -> int:
     return max(1, len(deployment.source.labels) // _PAST_ROWS)
 
 
-def _past_accuracies(deployment: Deployment, stream: Stream) -> tuple[FloatArray, FloatArray]:
+def _past_accuracies(
+    deployment: Deployment, stream: Stream, records: History
+) -> tuple[FloatArray, FloatArray]:
     """Estimated accuracies (R,), adapted and unadapted, under the class prior of each record.
 
     Adapted is NaN for a learner whose predictions do not follow from its class prior.
     """
-    assert stream.history is not None
     source, learner, step = deployment.source, deployment.learner, _step(deployment)
-    records = stream.history
     found = np.full((2, len(records.records)), np.nan)
     falls = deployment.on_alarm == "fall-back"
     beliefs = zip(
@@ -81,14 +93,14 @@ def _past_accuracies(deployment: Deployment, stream: Stream) -> tuple[FloatArray
 
 
 def _past_intervals(
-    deployment: Deployment, stream: Stream, level: float
+    source: Source, records: History, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Ends (R, K) of intervals around the class prior of each record, all at once.
+    """Ends (R, K) of intervals around the class prior of each record, all at once, roughly.
 
-    As those of the present, but class by class, and with influence functions at the source prior.
+    As those of the present, but class by class, from the rows of the record alone, and with
+    influence functions at the source prior: those at the prior of each record take milliseconds
+    each, and a history has hundreds.
     """
-    assert stream.history is not None
-    records, source = stream.history, deployment.source
     rows = records.field("rows")[:, None]
     size = np.maximum(records.field("size"), 1.0)[:, None]
     prior, linear = records.priors, reading(source)
