@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from priorshift._extras import need
+from priorshift._numerics import class_shares, row_argmax
 from priorshift._validation import check_chance
 from priorshift.insight.present import newest_interval, no_history, on_held_out
 from priorshift.monitoring.believed import reading
@@ -21,6 +23,8 @@ from priorshift.typing import AnyArray, FloatArray
 _PAST_ROWS = 1000
 _TINY = 1e-12
 _WHOLE = slice(None)
+# A probability below this costs no more log-loss.
+_LEAST = 1e-6
 
 
 def history(deployment: Deployment, stream: Stream, level: float = 0.9) -> Any:
@@ -90,6 +94,53 @@ def _past_accuracies(
             held = Weighed.of(proba, source.labels[some], prior, weights)
             found[side, place] = accuracy(held).value[0]
     return found[1], found[0]
+
+
+class Gains(NamedTuple):
+    """What adapting has gained over the whole of a history, estimated without labels.
+
+    Each is a triple: the estimate, and the ends of its interval, which allows for the draw of the
+    held-out rows. ``accuracy`` is a share of the rows; ``log_loss`` is by how much it became less.
+    """
+
+    accuracy: tuple[float, float, float]
+    log_loss: tuple[float, float, float]
+
+
+def past_gains(deployment: Deployment, stream: Stream, level: float = 0.9) -> Gains | None:
+    """What adapting gained over the whole history; None where the past cannot be told.
+
+    The two sides are compared on the same held-out rows, so that what both get wrong does not make
+    the interval wider.
+    """
+    if stream.history is None or not len(stream.history.records):
+        return None
+    source, step, records = deployment.source, _step(deployment), stream.history
+    if not deployment.learner.reweights:
+        return None
+    shares, falls = records.field("rows"), deployment.on_alarm == "fall-back"
+    gained: FloatArray = np.zeros((2, 1))
+    beliefs = zip(
+        records.priors, records.field("unchanged"), records.field("guard") * falls, strict=True
+    )
+    for (prior, unchanged, share), part in zip(beliefs, shares / shares.sum(), strict=True):
+        proba, rows = on_held_out(deployment, stream, prior, unchanged, share, step)
+        labels, alone = source.labels[rows], source.f0_proba[rows]
+        own = np.arange(len(rows))
+        right = (row_argmax(proba) == labels) * 1.0 - (row_argmax(alone) == labels)
+        less = np.log(
+            np.maximum(proba[own, labels], _LEAST) / np.maximum(alone[own, labels], _LEAST)
+        )
+        gained = gained + part * prior[labels] * np.array([right, less])
+    weights = class_shares(labels, None if source.row_weights is None else source.row_weights[rows])
+    means = np.array([np.bincount(labels, weights * one, source.n_classes) for one in gained])
+    variances = ((gained - means[:, labels]) ** 2 * weights**2).sum(axis=1)
+    half = float(ndtri((1.0 + level) / 2.0)) * np.sqrt(variances)
+    found = [
+        (float(value), float(value - width), float(value + width))
+        for value, width in zip(means.sum(axis=1), half, strict=True)
+    ]
+    return Gains(*found)
 
 
 def _past_intervals(

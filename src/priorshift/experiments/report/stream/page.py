@@ -182,7 +182,7 @@ def report_file(
                             f"column {label!r}",
                         )
                 kept = reader.kept(step.rows) if keep else None
-                audit.see(step.number, step.first, step.batch.f0_proba, step.proba, known, kept)
+                audit.see(step.number + 1, step.first, step.batch.f0_proba, step.proba, known, kept)
             if tell is not None:
                 tell(audit.rows, table.share())
     if not audit.rows:
@@ -206,7 +206,7 @@ def _report_rows(
         time = as_seconds(None if times is None else times[last])
         proba = clf._learn(batch, None, True, time)
         some = None if known is None else known[first : last + 1]
-        audit.see(number, first, batch.f0_proba, proba, some)
+        audit.see(number + 1, first, batch.f0_proba, proba, some)
     return StreamReport(Findings(clf, audit, (), f"batches of {size:,} rows"), title)
 
 
@@ -284,7 +284,7 @@ def _add_measured(display: PriorDisplay, found: Findings) -> None:
 def _places(display: PriorDisplay, found: Findings, parts: Sequence[Part]) -> Any:
     """Where parts of the audit are on the axis of the history."""
     rounds = found.history.index.to_numpy()
-    wanted = np.searchsorted(rounds, [part.batch + 1 for part in parts])
+    wanted = np.searchsorted(rounds, [part.batch for part in parts])
     drawn = display.axes_[0].get_lines()[0].get_xdata(orig=True)
     return np.asarray(drawn)[np.minimum(wanted, len(rounds) - 1)]
 
