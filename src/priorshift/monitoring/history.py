@@ -39,7 +39,6 @@ _ROUND, _BATCHES, _ROWS, _LABELS, _GUARD, _REGIME = (
 _MEANS = [FIELDS.index(name) for name in ("size", "unchanged")]
 # Where nobody has told the time; NaN is nothing that a stream may hold.
 NO_TIME = -math.inf
-_END_OF_TIME = 1e300
 # Bytes that a history may take, with many classes.
 _MOST_BYTES = 1 << 20
 # Held while a row of a table is taken.
@@ -255,6 +254,10 @@ def as_seconds(timestamp: Any) -> float:
             raise InputError("timestamp is NaT: give finite seconds, or a datetime") from None
     if isinstance(timestamp, bool | np.bool_) or not isinstance(timestamp, Real):
         raise InputTypeError(f"timestamp is {timestamp!r}: give seconds as a number, or a datetime")
-    if not abs(timestamp) < _END_OF_TIME:  # NaN is not, either
-        raise InputError(f"timestamp is {str(timestamp)[:40]}: give finite seconds, or a datetime")
-    return float(timestamp)
+    try:
+        number = float(timestamp)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InputError(f"timestamp is {number}: give finite seconds, or a datetime")
+    return number

@@ -86,7 +86,7 @@ def test_parquet_without_polars_says_what_to_install(
 ) -> None:
     (tmp_path / "table.parquet").write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(PriorshiftError, match=r"priorshift\[frames\]"):
+    with pytest.raises(PriorshiftError, match=r"\.\[frames\]"):
         read_table(tmp_path / "table.parquet", ["kind"])
 
 
