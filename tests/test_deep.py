@@ -52,7 +52,7 @@ def test_without_torch_the_error_names_the_extra(monkeypatch):
         lambda: deep.fine_tune(None, [[0.0]], [0]),
         lambda: deep.TorchClassifier(None, [0, 1]),
     ):
-        with pytest.raises(InputError, match=r"pip install 'priorshift\[deep\]'"):
+        with pytest.raises(InputError, match=r"pip install '\.\[deep\]'"):
             call()
 
 

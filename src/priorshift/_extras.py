@@ -33,7 +33,15 @@ def need(*packages: str) -> None:
     for package in packages:
         if importlib.util.find_spec(package) is None:
             what, extra = _EXTRAS[package]
-            raise PriorshiftError(
-                f"{what} need {package}, which is not installed; "
-                f"install the extra: pip install 'priorshift[{extra}]'"
-            )
+            raise PriorshiftError(f"{what} need {package}, which is not installed: {way(extra)}")
+
+
+def way(extra: str) -> str:
+    """How to get an extra: priorshift is installed from its repository.
+
+    Examples
+    --------
+    >>> way("plot")
+    "pip install '.[plot]' in the folder of the priorshift repository"
+    """
+    return f"pip install '.[{extra}]' in the folder of the priorshift repository"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from itertools import pairwise
 from numbers import Integral, Real
@@ -88,7 +89,9 @@ def check_finite(matrix: AnyArray, where: str, names: list[Any] | None = None) -
         kind = "NaN" if np.isnan(matrix[row, column]) else "infinity (inf)"
         raise InputError(
             f"{where} has {kind} in row {row}, column {column if names is None else names[column]} "
-            f"({len(bad)} such value{'s' if len(bad) > 1 else ''}): fill or drop it first"
+            f"({len(bad)} such value{'s' if len(bad) > 1 else ''}): fill or drop it first",
+            row=int(row),
+            problem=f"has {kind}: fill or drop it first",
         )
 
 
@@ -204,7 +207,9 @@ order: make them all strings, or all numbers
         if _is_unknown(label):
             raise InputError(
                 f"{where} has no label in row {row}: the held-out set needs one for every row, "
-                "drop those without"
+                "drop those without",
+                row=row,
+                problem="has no label: the held-out set needs one for every row, drop this one",
             )
     if labels and not isinstance(labels[0], list | tuple | np.ndarray):
         _check_order(labels, where)
@@ -276,9 +281,12 @@ def as_probabilities(P: FloatArray, where: str, tolerance: float = 1e-3) -> Floa
     if P.size and not (least >= -1e-6 and np.abs(total - 1.0).max() <= tolerance):
         bad = (P < -1e-6).any(axis=1) | (np.abs(total - 1.0) > tolerance) | ~np.isfinite(total)
         row = int(np.argmax(bad))
+        problem = (
+            f"is not a probability vector: smallest entry {P[row].min():.4g}, sum "
+            f"{total[row]:.4g}; entries must be >= 0 and add up to 1"
+        )
         raise InputError(
-            f"{where} row {row} (counted from 0) is not a probability vector: smallest entry "
-            f"{P[row].min():.4g}, sum {total[row]:.4g}; entries must be >= 0 and add up to 1"
+            f"{where} row {row} (counted from 0) {problem}", row=row, problem=f"{where} {problem}"
         )
     if least < 0.0:
         P = np.maximum(P, 0.0)
@@ -327,17 +335,20 @@ def check_priors(priors: ArrayLike, name: str = "priors") -> FloatArray:
     # Written so that NaN fails, too.
     bad = np.asarray(~(values >= 0).all(axis=-1))
     if bad.any():
-        raise InputError(f"{name}{_where(bad)} has a negative or missing entry; shares are >= 0")
+        raise _off_simplex(name, bad, "has a negative or missing entry; shares are >= 0")
     sums = values.sum(axis=-1)
     bad = np.asarray(~(np.abs(sums - 1) <= _TOLERANCE))
     if bad.any():
         total = np.atleast_1d(sums)[np.argmax(bad)]
-        raise InputError(f"{name}{_where(bad)} sums to {total:.6g}, not 1; divide it by its sum")
+        raise _off_simplex(name, bad, f"sums to {total:.6g}, not 1; divide it by its sum")
     return values
 
 
-def _where(bad: AnyArray) -> str:
-    return f" in round {np.argmax(bad)} (counted from 0)" if bad.ndim else ""
+def _off_simplex(name: str, bad: AnyArray, problem: str) -> InputError:
+    if not bad.ndim:
+        return InputError(f"{name} {problem}")
+    row = int(np.argmax(bad))
+    return InputError(f"{name} in round {row} (counted from 0) {problem}", row=row, problem=problem)
 
 
 def check_number(setting: str, value: Any, low: float, high: float, closed: str = "") -> None:
@@ -412,8 +423,24 @@ def check_choice(setting: str, value: str, known: tuple[str, ...]) -> None:
     --------
     >>> check_choice("preset", "paper", ("paper", "theory"))
     """
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise InputError(f"{setting} is {value!r}: choose one of {', '.join(map(repr, known))}")
+
+
+def check_path(path: Any) -> None:
+    """Refuse what cannot be the name of a file.
+
+    Examples
+    --------
+    >>> check_path(3)
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputTypeError: path is 3: give the name of a file, as text or a pathlib.Path
+    """
+    if not isinstance(path, str | bytes | os.PathLike):
+        raise InputTypeError(
+            f"path is {str(path)[:60]}: give the name of a file, as text or a pathlib.Path"
+        )
 
 
 def check_chance(setting: str, value: float, such_as: float) -> float:
@@ -491,8 +518,9 @@ def _class_index(index: dict[Any, int], label: Any, row: int, where: str) -> int
     try:
         return index[label]
     except (KeyError, TypeError):
-        some = list(index)[:5]
+        strange = f"which the model does not know; it knows {list(index)[:5]} ({len(index)} in all)"
         raise InputError(
-            f"{where} has the label {label!r} in row {row}, which the model does not know; it "
-            f"knows {some} ({len(index)} in all)"
+            f"{where} has the label {label!r} in row {row}, {strange}",
+            row=row,
+            problem=f"has the label {label!r}, {strange}",
         ) from None

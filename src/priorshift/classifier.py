@@ -38,7 +38,13 @@ from priorshift.decisions import (
 )
 from priorshift.decisions.costs import costs_from_plain, costs_to_plain
 from priorshift.decisions.thresholds import check_metric
-from priorshift.errors import FileFormatError, InputError, PriorshiftWarning, SourceError
+from priorshift.errors import (
+    FileFormatError,
+    InputError,
+    InputTypeError,
+    PriorshiftWarning,
+    SourceError,
+)
 from priorshift.learners import Careful, Learner, as_learner
 from priorshift.learners.trackers.late import check_key, find
 from priorshift.learners.trackers.regimes import RegimesSeen
@@ -742,8 +748,9 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         >>> round(clf.threshold_for("f1"), 2), round(clf.threshold_for("top-k", share=0.5), 2)
         (0.26, 0.35)
         """
-        self._fitted()
         place = _positive(pos_label, self.classes_)
+        given = {"beta": beta, "recall": recall, "precision": precision, "share": share}
+        check_metric(metric, given)
         table = None
         if metric == "cost":
             costs = _check_decisions(self.costs, None, self.classes_)
@@ -754,8 +761,6 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
                 )
             order = [1 - place, place]
             table = costs.table[np.ix_(order, order)]
-        given = {"beta": beta, "recall": recall, "precision": precision, "share": share}
-        check_metric(metric, given)
         today = self._today(self.stream_)
         score, positive = today.proba[:, place], today.labels == place
         return best_threshold(score, positive, today.weights, metric, costs=table, **given)
@@ -874,7 +879,8 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
 
         They allow for the rows that the class prior rests on, as the learner knows them, and for
         the finite held-out set. They hold while the class prior stands still for as long as the
-        learner remembers.
+        learner remembers. The newest row of ``history_`` has those of the level 0.9, as they were
+        right after the newest batch; its older rows have rougher ones.
 
         Examples
         --------
@@ -948,8 +954,10 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
 
         The index is the number of a record's last batch. Columns: ``time`` (seconds, as given),
         ``batches`` and ``rows`` that it covers, ``labels`` that came; ``prior_``, ``low_`` and
-        ``high_`` with the label of each class, the ends being those of a 90 % interval; ``size``,
-        the rows that the class prior rests on; ``accuracy`` and ``accuracy_unadapted``, estimated;
+        ``high_`` with the label of each class, the ends being those of a 90 % interval, in the
+        newest row that of ``prior_interval()``, in older rows a rougher one that costs less,
+        ``rough_interval`` saying which; ``size``, the rows that the class prior rests on;
+        ``accuracy`` and ``accuracy_unadapted``, estimated;
         ``guard``, the share that the source model as it is has in every prediction at
         ``on_alarm="fall-back"``, and ``guard_p_value``; ``unchanged``, the belief that nothing has
         changed; ``shift_p_value``; ``regime``, the round in which it was first seen.
@@ -1135,6 +1143,10 @@ def _check_dimensions(X: Any, kind: str | None, table: bool) -> None:
 
 def _check_classes(classes: Any, known: Any) -> None:
     """Refuse labels, where they are given, that are others than those that are known."""
+    if classes is not None and not np.iterable(classes):
+        raise InputTypeError(
+            f"classes is {classes!r}: give a list of all labels, {list(known)[:5]}"
+        )
     if classes is not None and sorted(map(str, classes)) != sorted(map(str, known)):
         raise InputError(
             f"classes is {list(classes)[:5]}, the classifier knows {list(known)[:5]}: it learns no "
@@ -1302,7 +1314,7 @@ def _positive(pos_label: Any, classes: AnyArray) -> int:
             )
         return 1
     labels = classes.tolist()
-    if pos_label not in labels:
+    if np.ndim(pos_label) or pos_label not in labels:
         raise InputError(f"pos_label is {pos_label!r}, no class: choose one of {labels[:5]}")
     return int(labels.index(pos_label))
 

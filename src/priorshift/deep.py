@@ -1,6 +1,6 @@
 """Networks of PyTorch: their last layer's features, their probabilities, a classifier of both.
 
-PyTorch is needed by those who call this, and by nobody else: ``pip install 'priorshift[deep]'``.
+PyTorch is needed by those who call this, and by nobody else: ``pip install '.[deep]'``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priorshift._extras import way
 from priorshift._numerics import row_softmax
 from priorshift._validation import check_integer, check_positive
 from priorshift.errors import InputError, InputTypeError
@@ -41,7 +42,7 @@ def import_torch() -> Any:
         return importlib.import_module("torch")
     except ImportError as error:
         raise InputError(
-            "PyTorch is needed for networks and is not installed: pip install 'priorshift[deep]'"
+            f"PyTorch is needed for networks and is not installed: {way('deep')}"
         ) from error
 
 

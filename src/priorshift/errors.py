@@ -26,7 +26,17 @@ class InputError(PriorshiftError):
     Traceback (most recent call last):
     ...
     priorshift.errors.InputError: X has 3 columns, the source was built with 4
+
+    Of a refusal that is about one row, ``row`` is its number, from 0, and ``problem`` what is wrong
+    with it, for whoever knows the row by another name.
+
+    >>> InputError("X has NaN in row 4", row=4, problem="has NaN").row
+    4
     """
+
+    def __init__(self, message: str = "", *, row: int | None = None, problem: str = "") -> None:
+        super().__init__(message)
+        self.row, self.problem = row, problem or message
 
 
 class InputTypeError(PriorshiftError, TypeError):

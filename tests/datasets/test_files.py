@@ -215,3 +215,9 @@ def test_an_altered_file_is_refused_or_read_but_never_crashes(tmp_path: Path) ->
 def test_a_thing_that_is_no_path_is_a_type_error() -> None:
     with pytest.raises(InputTypeError, match="not int"):
         load_dataset(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["x.csv", "folder/x.csv.gz", "x.parquet"])
+def test_a_table_is_told_what_to_do(name):
+    with pytest.raises(InputError, match=r"is a table.*priorshift data convert x --from .*--label"):
+        load_dataset(name)

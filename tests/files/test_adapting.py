@@ -226,7 +226,7 @@ def test_a_state_file_of_something_else_is_refused(tables, tmp_path):
 def test_a_bad_row_is_refused_and_what_was_before_is_written(tables, tmp_path):
     lines = tables.stream.read_text().splitlines()
     cells = lines[130].split(",")
-    for bad, says in (("2.5", "after row 0"), ("x", "row 130, column 'p_ape': holds 'x'")):
+    for bad, says in (("2.5", "line 131: class"), ("x", "line 131, column 'p_ape': holds 'x'")):
         cells[2] = bad
         path, out = tmp_path / "in.csv", tmp_path / "out.csv"
         path.write_text("\n".join([*lines[:130], ",".join(cells), *lines[131:]]))

@@ -151,7 +151,7 @@ def test_pickles_are_never_read(tmp_path, name):
         ({"label": "z"}, "has no column 'z'"),
         ({"proba_columns": None}, "--model FILE, or --proba-columns"),
         ({"proba_columns": "q_*"}, r"has no column 'q_\*'"),
-        ({"proba_columns": "y"}, "row 1, column 'y': holds"),
+        ({"proba_columns": "y"}, "line 2, column 'y': holds"),
     ],
 )
 def test_what_is_missing_is_said(tables, more, says):
@@ -163,7 +163,7 @@ def test_what_is_missing_is_said(tables, more, says):
 def test_a_row_without_label(tmp_path):
     path = tmp_path / "h.csv"
     path.write_text("p_a,p_b,y\n0.5,0.5,a\n0.5,0.5,\n")
-    with pytest.raises(InputError, match="row 2: has no label"):
+    with pytest.raises(InputError, match="line 3, column 'y': has no label"):
         fit_file(fitting(path))
     path.write_text("p_a,p_b,y\n0.5,0.5,a\n0.5,0.5,a\n")
     with pytest.raises((InputError, SourceError)):

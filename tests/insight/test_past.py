@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from priorshift import LabelShiftClassifier, PriorshiftError, load
+from priorshift.insight import history_columns
 from priorshift.monitoring.history import FIELDS
 from priorshift.saving import stream_from_bytes, stream_to_bytes
 
@@ -51,9 +52,42 @@ def test_the_frame(clf) -> None:
     assert frame["accuracy"].iloc[-1] == pytest.approx(
         clf.performance(prior=clf.prior_).accuracy.value, abs=0.02
     )
+
+
+def test_the_newest_interval_is_that_of_the_present(clf) -> None:
+    """To the last digit, while older rows are near what was said then, and say that they are."""
+    frame, (low, high) = clf.history_, clf.prior_interval()
+    assert frame["low_yes"].iloc[-1] == low[1]
+    assert frame["high_yes"].iloc[-1] == high[1]
+    assert frame["rough_interval"].tolist() == [True] * 29 + [False]
+    other = LabelShiftClassifier.from_probabilities(P, Y)
+    assert len(other.history_) == 0
+    for rows in (P[:50], P[100:150]):
+        other.adapt(rows)
+        said, frame = other.prior_interval(), other.history_
+        assert frame[["low_no", "low_yes"]].iloc[-1].tolist() == said[0].tolist()
+    assert frame["high_yes"].iloc[0] == pytest.approx(
+        LabelShiftClassifier.from_probabilities(P, Y).adapt(P[:50]).prior_interval()[1][1], abs=0.05
+    )
+
+
+def test_late_labels_do_not_change_what_the_newest_batch_left() -> None:
+    clf = LabelShiftClassifier.from_probabilities(P, Y, learner="fth")
+    clf.adapt(P[:6], batch_id="a")
     low, high = clf.prior_interval()
-    assert frame["low_yes"].iloc[-1] == pytest.approx(low[1], abs=0.03)
-    assert frame["high_yes"].iloc[-1] == pytest.approx(high[1], abs=0.03)
+    clf.learn_labels("a", ["yes"] * 6)
+    assert clf.prior_interval()[0][1] > low[1]
+    assert clf.history_["low_yes"].tolist() == [low[1]]
+    assert clf.history_["high_yes"].tolist() == [high[1]]
+
+
+def test_a_part_of_the_history_is_that_part(clf) -> None:
+    whole = history_columns(clf.deployment_, clf.stream_)
+    for part in (slice(3, 7), slice(28, 40), slice(40, 50)):
+        some = history_columns(clf.deployment_, clf.stream_, part=part)
+        assert some.keys() == whole.keys()
+        for name, values in some.items():
+            assert np.array_equal(values, whole[name][part], equal_nan=True), name
 
 
 def test_without_times_and_with_labels() -> None:
@@ -131,5 +165,5 @@ def test_without_pandas_it_says_what_to_install(clf, monkeypatch) -> None:
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "pandas" else find(name)
     )
-    with pytest.raises(PriorshiftError, match=r"priorshift\[frames\]"):
+    with pytest.raises(PriorshiftError, match=r"pip install '\.\[frames\]' in the folder"):
         _ = clf.history_

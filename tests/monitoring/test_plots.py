@@ -145,7 +145,7 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch) -> None:
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name)
     )
-    with pytest.raises(PriorshiftError, match=r"priorshift\[plot\]"):
+    with pytest.raises(PriorshiftError, match=r"\.\[plot\]"):
         PriorDisplay.from_history(history())
 
 

@@ -41,6 +41,7 @@ ORIGINS = {
 _FEATURES = ("X0", "y0", "X1", "y1")
 _PROBABILITIES = ("P0", "y0", "P1", "y1")
 _SEED = 2021
+_TABLES = (".csv", ".tsv", ".ndjson", ".jsonl", ".json", ".parquet")
 # Bytes in fewer columns than this are measurements that happen to be small (pendigits), not pixels.
 _IMAGE_COLUMNS = 64
 
@@ -202,7 +203,15 @@ that ends in .npz
 
 
 def check_name(name: str) -> None:
-    """Refuse what is no plain name."""
+    """Refuse what is no plain name; of a table, say how a data set is made of it."""
+    table = Path(name.lower().removesuffix(".gz"))
+    if table.suffix in _TABLES:
+        raise InputError(
+            f"{name} is a table, and a data set is a .npz file: make one of it with 'priorshift "
+            f"data convert {table.stem} --from {name} --label COLUMN', then give --data "
+            f"{table.stem}; or, where it holds your model's probabilities, see what adapting would "
+            f"have changed with 'priorshift report --stream {name}'"
+        )
     if not name or Path(name).name != name or "\\" in name or name.startswith("."):
         raise InputError(
             f"{name!r} is no name of a data set; give a plain name, or a path that ends in .npz"

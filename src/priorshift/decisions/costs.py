@@ -69,7 +69,7 @@ def as_costs(costs: Any, classes: AnyArray) -> Costs:
         costs = [_by_class(row, classes) for row in costs.values()]
     try:
         table = np.asarray(costs, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputTypeError(f"costs cannot be read as a table of numbers: give {_AXES}") from None
     if table.ndim != 2 or table.shape[1] != len(classes) or len(table) == 0:
         raise InputError(

@@ -19,7 +19,7 @@ from priorshift.errors import InputError, PriorshiftWarning
 from priorshift.experiments.description import Data, StreamRun
 from priorshift.experiments.perform import Prepared, calibration_of
 from priorshift.experiments.report import Record
-from priorshift.files.columns import number_table
+from priorshift.files.columns import naming, number_table
 from priorshift.files.tables import open_table
 from priorshift.learners import LEARNERS, as_learner
 from priorshift.risk import SKETCHES
@@ -118,10 +118,10 @@ def given_priors(path: str, dataset: Dataset) -> FloatArray:
     with open_table(path) as table:
         places = [table.place(str(label), "--priors") for label in dataset.classes.tolist()]
         rows = list(table.rows)
-        found = number_table(rows, places, table, 0) if rows else np.empty((0, len(places)))
-    if not len(found):
-        raise InputError(f"--priors {path}: has no rows; give one for each round")
-    return check_priors(found, f"--priors {path}")
+        if not rows:
+            raise InputError(f"--priors {path}: has no rows; give one for each round")
+        with naming(table, rows, 0, ()):
+            return check_priors(number_table(rows, places, table, 0))
 
 
 def row_label(row: Row) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.errors import InputError
-from priorshift.files.columns import Columns, label_values, seconds
+from priorshift.files.columns import Columns, label_values, naming, seconds
 from priorshift.files.output import Output, open_output, spool_of
 from priorshift.files.resuming import Record, digest, going_on, read_record, write_record
 from priorshift.files.tables import PIPE, Row, Table, format_of, open_table
@@ -77,7 +76,10 @@ class Batching:
     def at(self, table: Table, row: Row, number: int) -> float:
         """Return the time of a row in seconds."""
         place = table.place(str(self.time), "--time")
-        return seconds(row[place], f"{table.path} row {number + 1}, column {self.time!r}")
+        try:
+            return seconds(row[place])
+        except InputError as error:
+            raise InputError(f"{table.where(number, place)}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -303,14 +305,14 @@ class Reader:
         if self.fleet is None or self._key is None:
             time = self._time(rows[-1], first + len(rows) - 1)
             return self.clf._learn(batch, None, True, time), self.clf.prior_
-        with _naming(self.table, first):
+        with naming(self.table, rows, first, ()):
             keys = as_keys([row[self._key] for row in rows])
         return self.fleet._learn_batch(keys, batch, True), self.fleet.priors(keys)
 
     def _read(self, rows: list[Row], first: int) -> Batch:
         """Let the model look at rows, the first of which has this number."""
         known = None
-        with _naming(self.table, first):
+        with naming(self.table, rows, first, self._columns.places):
             if self._label is not None:
                 known = label_values(rows, self._label, self.clf.classes_)
             return self.clf._read(self._columns.X(rows, first), known)
@@ -364,16 +366,3 @@ def _together(batches: Iterator[list[Row]], least: int) -> Iterator[list[list[Ro
             group, size = [], 0
     if group:
         yield group
-
-
-@contextmanager
-def _naming(table: Table, first: int) -> Iterator[None]:
-    """Say which rows of the table a refusal is about."""
-    try:
-        yield
-    except InputError as error:
-        if str(error).startswith(table.path):
-            raise
-        raise InputError(
-            f"{table.path}, after row {first} (the next one is called row 0 here): {error}"
-        ) from error

@@ -126,7 +126,10 @@ def _shares(part: FloatArray, whole: FloatArray) -> FloatArray:
 
 
 class Part(NamedTuple):
-    """A stretch of the stream: its last batch, rows, and sums of what labels say of them."""
+    """A stretch of the stream: its last batch, rows, and sums of what labels say of them.
+
+    Batches are counted from 1, as the rounds of ``history_``.
+    """
 
     batch: int
     rows: int
@@ -188,7 +191,10 @@ class Audit:
         known: IntArray | None = None,
         kept: Any = None,
     ) -> None:
-        """Take in a batch: probabilities (n, K) of either side, labels (-1: none), kept cells."""
+        """Take in a batch: probabilities (n, K) of either side, labels (-1: none), kept cells.
+
+        ``number`` is that of the batch, from 1, and ``first`` that of its first row, from 0.
+        """
         old, new = row_argmax(before), row_argmax(after)
         differ = np.flatnonzero(old != new)
         np.add.at(self.moved, (old[differ], new[differ]), 1.0)

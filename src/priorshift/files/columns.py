@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -13,12 +15,15 @@ import numpy as np
 
 from priorshift._rows import frame_library
 from priorshift.classifier import LabelShiftClassifier
-from priorshift.errors import InputError
+from priorshift.errors import FileFormatError, InputError, SourceError
 from priorshift.files.tables import Row, Table
 from priorshift.monitoring.history import as_seconds
 from priorshift.typing import AnyArray, FloatArray
 
 _MISSING = ("", "na", "nan", "null", "none", "n/a")
+# How models say that a cell has no value they can use, and that it holds text.
+_ABOUT_GAPS = re.compile(r"\b(nan|na|inf|infinity|missing|non-finite)\b", re.IGNORECASE)
+_ABOUT_TEXT = re.compile(r"could not convert string to float: '(.*)'")
 
 
 def is_missing(cell: Any) -> bool:
@@ -69,13 +74,78 @@ def _number(cell: Any, table: Table, row: int, place: int) -> float:
         return float(cell)
     except (ValueError, TypeError):
         raise InputError(
-            f"{_where(table, row, place)}: holds {str(cell)[:40]!r}, not a number"
+            f"{table.where(row, place)}: holds {str(cell)[:40]!r}, not a number"
         ) from None
 
 
-def _where(table: Table, row: int, place: int) -> str:
-    """A cell as people count: the first row after the names is row 1."""
-    return f"{table.path} row {row + 1}, column {table.names[place]!r}"
+@contextmanager
+def naming(table: Table, rows: Sequence[Row], first: int, places: Sequence[int]) -> Iterator[None]:
+    """Say of a refusal which line of the table it is about, and which column, where that is known.
+
+    ``rows`` are those that are being read, the first of which has the number ``first``, and
+    ``places`` the columns that the model gets. Cells without a value are looked for only when they
+    were refused: there are models that take them.
+
+    Examples
+    --------
+    >>> table = Table("pets.csv", ["name", "weight"], iter([]), lambda: None)
+    >>> with naming(table, [["Tom", "4.5"], ["Rex", ""]], 0, [1]):
+    ...     raise ValueError("Input X contains NaN. Some model takes none.")
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: pets.csv row 2, column 'weight': has no value (''), and the \
+model takes no row without one: fill it or drop the row
+    """
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if str(error).startswith(table.path) or isinstance(error, SourceError | FileFormatError):
+            raise
+        raise InputError(_named(table, rows, first, places, error)) from error
+
+
+def _named(
+    table: Table, rows: Sequence[Row], first: int, places: Sequence[int], error: Exception
+) -> str:
+    start, some = 0, rows
+    row = getattr(error, "row", None)
+    if row is not None and row < len(rows):
+        start, some = row, rows[row : row + 1]
+    if _ABOUT_GAPS.search(str(error)) and (gap := _not_finite(some, places)) is not None:
+        return _no_value(table, rows, first, start + gap[0], gap[1])
+    if row is not None and row < len(rows):
+        return f"{table.where(first + row)}: {getattr(error, 'problem', error)}"
+    for text in _ABOUT_TEXT.findall(str(error))[:1]:
+        for i, cells in enumerate(rows):
+            for place in places:
+                if str(cells[place]) == text:
+                    return f"{table.where(first + i, place)}: holds {text[:40]!r}, not a number"
+    return f"{table.where(first, last=first + len(rows) - 1)}: {error}"
+
+
+def _not_finite(rows: Sequence[Row], places: Sequence[int]) -> tuple[int, int] | None:
+    """The first cell without a finite value: the number of its row, from 0, and its place."""
+    for i, cells in enumerate(rows):
+        for place in places:
+            if is_missing(cells[place]) or _is_infinite(cells[place]):
+                return i, place
+    return None
+
+
+def _is_infinite(cell: Any) -> bool:
+    try:
+        return math.isinf(float(cell))
+    except (ValueError, TypeError, OverflowError):
+        return False
+
+
+def _no_value(table: Table, rows: Sequence[Row], first: int, row: int, place: int) -> str:
+    cell = rows[row][place]
+    what = "is infinite" if _is_infinite(cell) else "has no value"
+    return (
+        f"{table.where(first + row, place)}: {what} ({cell!r}), and the model takes no row "
+        f"{'with such a' if _is_infinite(cell) else 'without'} one: fill it or drop the row"
+    )
 
 
 def label_values(rows: Sequence[Row], place: int, classes: AnyArray) -> list[Any]:
@@ -119,12 +189,12 @@ def typed_labels(cells: Sequence[Any]) -> AnyArray:
     return numbers if list(map(str, numbers.tolist())) == texts else np.array(texts)
 
 
-def seconds(cell: Any, where: str) -> float:
+def seconds(cell: Any) -> float:
     """Return a time as seconds since 1970: a number, or ISO 8601 (without a zone, UTC).
 
     Examples
     --------
-    >>> seconds("1970-01-01T01:00:00Z", "ts"), seconds("1970-01-02", "ts"), seconds("12.5", "ts")
+    >>> seconds("1970-01-01T01:00:00Z"), seconds("1970-01-02"), seconds("12.5")
     (3600.0, 86400.0, 12.5)
     """
     found = cell
@@ -142,7 +212,7 @@ def seconds(cell: Any, where: str) -> float:
         found = as_seconds(found)
     if not isinstance(found, int | float) or not math.isfinite(found):
         raise InputError(
-            f"{where}: holds {str(cell)[:40]!r}, not a time; give ISO 8601, as 2026-01-31T12:00, "
+            f"holds {str(cell)[:40]!r}, not a time; give ISO 8601, as 2026-01-31T12:00, "
             "or seconds since 1970"
         )
     return float(found)
@@ -237,8 +307,8 @@ class Columns:
             return frame.astype(self.sample.dtypes.to_dict())
         except (ValueError, TypeError) as error:
             raise InputError(
-                f"{self.table.path} rows {first + 1} to {first + len(rows)}: do not have the types "
-                f"of the held-out set ({str(error).splitlines()[0]})"
+                f"{self.table.where(first, last=first + len(rows) - 1)}: do not have the types of "
+                f"the held-out set ({str(error).splitlines()[0]})"
             ) from error
 
 

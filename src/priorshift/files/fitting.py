@@ -20,6 +20,7 @@ from priorshift.files.columns import (
     Columns,
     is_missing,
     label_values,
+    naming,
     number_table,
     typed_labels,
 )
@@ -95,9 +96,9 @@ def fit_file(fitting: Fitting) -> LabelShiftClassifier:
         place, rows = table.place(fitting.label, "--label"), list(table.rows)
     if not rows:
         raise FileFormatError(f"{table.path}: has no rows")
-    for number, row in enumerate(rows, start=1):
+    for number, row in enumerate(rows):
         if is_missing(row[place]):
-            raise InputError(f"{table.path} row {number}: has no label ({fitting.label})")
+            raise InputError(f"{table.where(number, place)}: has no label; give one, or drop it")
     if fitting.proba_columns is not None:
         return _fit_probabilities(fitting, table, rows, place)
     return _fit_model(fitting, table, rows, place)
@@ -113,7 +114,8 @@ def _fit_probabilities(
     numbers = number_table(rows, places, table, 0)
     need("pandas")
     X = importlib.import_module("pandas").DataFrame(numbers, columns=names)
-    return LabelShiftClassifier.from_probabilities(X, y, classes=classes, **fitting.settings)
+    with naming(table, rows, 0, places):
+        return LabelShiftClassifier.from_probabilities(X, y, classes=classes, **fitting.settings)
 
 
 def _fit_model(
@@ -130,7 +132,8 @@ def _fit_model(
         columns = Columns(table, places, "array" if names is None else "pandas")
     y = label_values(rows, place, np.asarray(model.classes_))
     clf = LabelShiftClassifier(model, **fitting.settings)
-    return clf.fit(columns.X(rows, 0), np.asarray(y))
+    with naming(table, rows, 0, columns.places):
+        return clf.fit(columns.X(rows, 0), np.asarray(y))
 
 
 def _fit_npz(fitting: Fitting) -> LabelShiftClassifier:

@@ -11,6 +11,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
@@ -47,6 +48,9 @@ class Table(NamedTuple):
         The rows that have not been read yet.
     share : callable
         How much of the file has been read, 0 to 1; None where nobody knows.
+    line : callable
+        The line on which a row begins, as an editor counts, by the row's number from 0; None where
+        there are no lines, or they are gone.
 
     Examples
     --------
@@ -58,6 +62,7 @@ class Table(NamedTuple):
     names: list[str]
     rows: Iterator[Row]
     share: Callable[[], float | None]
+    line: Callable[[int], int | None] = lambda row: None
 
     def place(self, name: str, option: str) -> int:
         """Return the number of a column, or say which option named one that is not there."""
@@ -65,6 +70,24 @@ class Table(NamedTuple):
             shown = ", ".join(self.names[:10]) + (", ..." if len(self.names) > 10 else "")
             raise InputError(f"{self.path}: has no column {name!r} ({option}); it has {shown}")
         return self.names.index(name)
+
+    def where(self, row: int, place: int | None = None, *, last: int | None = None) -> str:
+        """What messages call a row, by its number from 0, or a cell of it, or rows up to ``last``.
+
+        Without lines the first row after the names is row 1.
+
+        Examples
+        --------
+        >>> Table("a pipe", ["x"], iter([]), lambda: None).where(4, 0)
+        "a pipe row 5, column 'x'"
+        """
+        line = self.line(row)
+        told = f"row {row + 1}" if line is None else f"line {line}"
+        if last is not None and last > row:
+            end = last + 1 if line is None else self.line(last)
+            told = f"{told.replace(' ', 's ')} to {end}"
+        column = "" if place is None else f", column {self.names[place]!r}"
+        return f"{self.path} {told}{column}"
 
 
 def format_of(path: str, given: str | None = None) -> str:
@@ -125,7 +148,7 @@ def open_table(path: str | os.PathLike[str], kind: str | None = None) -> Iterato
             if len(set(names)) < len(names):
                 twice = next(one for one in names if names.count(one) > 1)
                 raise FileFormatError(f"{shown}: has two columns {twice!r}; rename one")
-            yield Table(shown, names, rows, _share(name, raw))
+            yield Table(shown, names, rows, _share(name, raw), _lines(name, kind))
             text.detach()  # let go, it would close what it reads: standard input is not ours
 
 
@@ -166,6 +189,33 @@ def _share(name: str, raw: BinaryIO) -> Callable[[], float | None]:
     return lambda: raw.tell() / size
 
 
+def _lines(name: str, kind: str) -> Callable[[int], int | None]:
+    """Find the line of a row by reading the file again, up to it: it is asked for once."""
+
+    def line(row: int) -> int | None:
+        with _opened(name) as raw:
+            text = open_text(name, raw)
+            starts = _csv_starts(text) if kind == "csv" else _ndjson_starts(text)
+            return next(islice(starts, row, None), None)
+
+    return (lambda row: None) if name == PIPE else line
+
+
+def _csv_starts(text: TextIO) -> Iterator[int]:
+    """The lines on which the rows begin: cells may hold line breaks, and lines may be empty."""
+    lines = _csv_reader(text.readline(), text)
+    next(lines)
+    before = lines.line_num
+    for cells in lines:
+        if cells:
+            yield before + 1
+        before = lines.line_num
+
+
+def _ndjson_starts(text: TextIO) -> Iterator[int]:
+    return (number for number, line in enumerate(text, start=1) if line.strip())
+
+
 def csv_delimiter(line: str) -> str:
     """Return what separates the cells of a CSV file, by its first line.
 
@@ -181,11 +231,14 @@ def _csv(shown: str, text: TextIO) -> tuple[list[str], Iterator[Row]]:
     first = text.readline()
     if not first.strip():
         raise FileFormatError(f"{shown}: is empty; its first line should name the columns")
-    delimiter = csv_delimiter(first)
-    # The first line may go on: a name can hold a line break between quotes.
-    lines = csv.reader(_after(first, text), delimiter=delimiter, skipinitialspace=True)
+    lines = _csv_reader(first, text)
     names = [name.strip() for name in next(lines)]
     return names, _csv_rows(shown, lines, len(names))
+
+
+def _csv_reader(first: str, text: TextIO) -> Any:
+    """A reader of text whose first line was read; it may go on: a name can hold a line break."""
+    return csv.reader(_after(first, text), delimiter=csv_delimiter(first), skipinitialspace=True)
 
 
 def _after(first: str, text: TextIO) -> Iterator[str]:

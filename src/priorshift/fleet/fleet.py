@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from priorshift._threads import usable_cores
-from priorshift._validation import check_integer
+from priorshift._validation import check_integer, check_path
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.classifier import load as load_classifier
 from priorshift.errors import FileFormatError, InputError, InputTypeError
@@ -510,6 +510,7 @@ def load(
     ...
     priorshift.errors.FileFormatError: no-such-file.priorshift: no such file
     """
+    check_path(path)
     given = {"estimator": estimator, "features": features, "learner": learner}
     if not is_fleet(path):
         if mapped or sync:

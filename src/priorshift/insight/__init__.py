@@ -5,7 +5,7 @@ same names call them; so may whoever holds many streams.
 """
 
 from priorshift.insight.card import card
-from priorshift.insight.past import history, history_columns
+from priorshift.insight.past import Gains, history, history_columns, past_gains
 from priorshift.insight.present import (
     effective_size,
     judged_by,
@@ -15,11 +15,13 @@ from priorshift.insight.present import (
 )
 
 __all__ = [
+    "Gains",
     "card",
     "effective_size",
     "history",
     "history_columns",
     "judged_by",
+    "past_gains",
     "performance",
     "prior_interval",
     "shift",

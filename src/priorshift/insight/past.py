@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from priorshift._extras import need
-from priorshift.insight.present import no_history, on_held_out
+from priorshift._numerics import class_shares, row_argmax
+from priorshift._validation import check_chance
+from priorshift.insight.present import newest_interval, no_history, on_held_out
 from priorshift.monitoring.believed import reading
-from priorshift.monitoring.history import FIELDS
+from priorshift.monitoring.history import FIELDS, History
 from priorshift.monitoring.influence import moments_of
 from priorshift.monitoring.metrics import Weighed, accuracy, share_interval
 from priorshift.source import Source
@@ -19,6 +22,9 @@ from priorshift.typing import AnyArray, FloatArray
 # Held-out rows, about, by which the past is told.
 _PAST_ROWS = 1000
 _TINY = 1e-12
+_WHOLE = slice(None)
+# A probability below this costs no more log-loss.
+_LEAST = 1e-6
 
 
 def history(deployment: Deployment, stream: Stream, level: float = 0.9) -> Any:
@@ -30,20 +36,30 @@ def history(deployment: Deployment, stream: Stream, level: float = 0.9) -> Any:
 
 
 def history_columns(
-    deployment: Deployment, stream: Stream, level: float = 0.9
+    deployment: Deployment, stream: Stream, level: float = 0.9, part: slice = _WHOLE
 ) -> dict[str, AnyArray]:
-    """The columns of the history's frame, by name; that of the index is ``round``."""
+    """The columns of the history's frame, by name; that of the index is ``round``.
+
+    ``part`` says which records, oldest first; all by default.
+    """
     if stream.history is None:
         raise no_history()
-    records, source = stream.history, deployment.source
+    check_chance("level", level, such_as=0.9)
+    records, source = History(stream.history.records[part]), deployment.source
     columns: dict[str, Any] = {name: records.field(name) for name in FIELDS}
     for name in ("round", "batches", "rows", "labels", "regime"):
         columns[name] = columns[name].astype(np.int64)
     columns["time"] = np.where(np.isfinite(columns["time"]), columns["time"], np.nan)
     for name in ("guard", "shift"):
         columns[f"{name}_p_value"] = np.exp(columns.pop(f"{name}_log_p"))
-    columns["accuracy"], columns["accuracy_unadapted"] = _past_accuracies(deployment, stream)
-    low, high = _past_intervals(deployment, stream, level)
+    columns["accuracy"], columns["accuracy_unadapted"] = _past_accuracies(
+        deployment, stream, records
+    )
+    low, high = _past_intervals(source, records, level)
+    newest = records.field("round") == stream.history.field("round")[-1:]
+    if newest.any():
+        low[-1], high[-1] = newest_interval(deployment, stream.history, level)
+    columns["rough_interval"] = ~newest
     for name, values in (("prior", records.priors), ("low", low), ("high", high)):
         for k, label in enumerate(source.classes.tolist()):
             columns[f"{name}_{label}"] = values[:, k]
@@ -55,14 +71,14 @@ def _step(deployment: Deployment) -> int:
     return max(1, len(deployment.source.labels) // _PAST_ROWS)
 
 
-def _past_accuracies(deployment: Deployment, stream: Stream) -> tuple[FloatArray, FloatArray]:
+def _past_accuracies(
+    deployment: Deployment, stream: Stream, records: History
+) -> tuple[FloatArray, FloatArray]:
     """Estimated accuracies (R,), adapted and unadapted, under the class prior of each record.
 
     Adapted is NaN for a learner whose predictions do not follow from its class prior.
     """
-    assert stream.history is not None
     source, learner, step = deployment.source, deployment.learner, _step(deployment)
-    records = stream.history
     found = np.full((2, len(records.records)), np.nan)
     falls = deployment.on_alarm == "fall-back"
     beliefs = zip(
@@ -80,15 +96,62 @@ def _past_accuracies(deployment: Deployment, stream: Stream) -> tuple[FloatArray
     return found[1], found[0]
 
 
-def _past_intervals(
-    deployment: Deployment, stream: Stream, level: float
-) -> tuple[FloatArray, FloatArray]:
-    """Ends (R, K) of intervals around the class prior of each record, all at once.
+class Gains(NamedTuple):
+    """What adapting has gained over the whole of a history, estimated without labels.
 
-    As those of the present, but class by class, and with influence functions at the source prior.
+    Each is a triple: the estimate, and the ends of its interval, which allows for the draw of the
+    held-out rows. ``accuracy`` is a share of the rows; ``log_loss`` is by how much it became less.
     """
-    assert stream.history is not None
-    records, source = stream.history, deployment.source
+
+    accuracy: tuple[float, float, float]
+    log_loss: tuple[float, float, float]
+
+
+def past_gains(deployment: Deployment, stream: Stream, level: float = 0.9) -> Gains | None:
+    """What adapting gained over the whole history; None where the past cannot be told.
+
+    The two sides are compared on the same held-out rows, so that what both get wrong does not make
+    the interval wider.
+    """
+    if stream.history is None or not len(stream.history.records):
+        return None
+    source, step, records = deployment.source, _step(deployment), stream.history
+    if not deployment.learner.reweights:
+        return None
+    shares, falls = records.field("rows"), deployment.on_alarm == "fall-back"
+    gained: FloatArray = np.zeros((2, 1))
+    beliefs = zip(
+        records.priors, records.field("unchanged"), records.field("guard") * falls, strict=True
+    )
+    for (prior, unchanged, share), part in zip(beliefs, shares / shares.sum(), strict=True):
+        proba, rows = on_held_out(deployment, stream, prior, unchanged, share, step)
+        labels, alone = source.labels[rows], source.f0_proba[rows]
+        own = np.arange(len(rows))
+        right = (row_argmax(proba) == labels) * 1.0 - (row_argmax(alone) == labels)
+        less = np.log(
+            np.maximum(proba[own, labels], _LEAST) / np.maximum(alone[own, labels], _LEAST)
+        )
+        gained = gained + part * prior[labels] * np.array([right, less])
+    weights = class_shares(labels, None if source.row_weights is None else source.row_weights[rows])
+    means = np.array([np.bincount(labels, weights * one, source.n_classes) for one in gained])
+    variances = ((gained - means[:, labels]) ** 2 * weights**2).sum(axis=1)
+    half = float(ndtri((1.0 + level) / 2.0)) * np.sqrt(variances)
+    found = [
+        (float(value), float(value - width), float(value + width))
+        for value, width in zip(means.sum(axis=1), half, strict=True)
+    ]
+    return Gains(*found)
+
+
+def _past_intervals(
+    source: Source, records: History, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Ends (R, K) of intervals around the class prior of each record, all at once, roughly.
+
+    As those of the present, but class by class, from the rows of the record alone, and with
+    influence functions at the source prior: those at the prior of each record take milliseconds
+    each, and a history has hundreds.
+    """
     rows = records.field("rows")[:, None]
     size = np.maximum(records.field("size"), 1.0)[:, None]
     prior, linear = records.priors, reading(source)

@@ -40,10 +40,16 @@ def effective_size(deployment: Deployment, stream: Stream) -> float:
 def judged_by(deployment: Deployment, stream: Stream) -> Believed:
     """The present class prior to judge by: the learner's, held against its latest rows."""
     prior, size = np.asarray(deployment.prior(stream)), effective_size(deployment, stream)
-    if stream.history is None or not len(stream.history.records):
+    return _judged(deployment, prior, size, stream.history)
+
+
+def _judged(
+    deployment: Deployment, prior: FloatArray, size: float, history: History | None
+) -> Believed:
+    """A class prior that rests on so many rows, held against the latest rows of a history."""
+    if history is None or not len(history.records):
         return believed(deployment.source, prior, size)
-    recent = _mean(stream.history.last_rows(size))
-    return _against(deployment, prior, size, recent)
+    return _against(deployment, prior, size, _mean(history.last_rows(size)))
 
 
 def _against(deployment: Deployment, prior: FloatArray, size: float, recent: _Span) -> Believed:
@@ -60,8 +66,22 @@ def prior_interval(
 
     It is that of the class prior to judge by, and reaches as far as the learner's.
     """
-    found = judged_by(deployment, stream)
     own = np.asarray(deployment.prior(stream))
+    return _around(deployment, own, judged_by(deployment, stream), level)
+
+
+def newest_interval(
+    deployment: Deployment, history: History, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """The ends (K,) that ``prior_interval`` gave right after the newest batch of a history."""
+    own, size = history.priors[-1], max(float(history.field("size")[-1]), 1.0)
+    return _around(deployment, own, _judged(deployment, own, size, history), level)
+
+
+def _around(
+    deployment: Deployment, own: FloatArray, found: Believed, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """The interval of a class prior to judge by, which reaches as far as the learner's own."""
     low, high = interval_around(deployment.source, found.prior, found.size, level, corrected=True)
     return np.minimum(low, own), np.maximum(high, own)
 

@@ -254,6 +254,10 @@ def as_seconds(timestamp: Any) -> float:
             raise InputError("timestamp is NaT: give finite seconds, or a datetime") from None
     if isinstance(timestamp, bool | np.bool_) or not isinstance(timestamp, Real):
         raise InputTypeError(f"timestamp is {timestamp!r}: give seconds as a number, or a datetime")
-    if not math.isfinite(timestamp):
-        raise InputError(f"timestamp is {timestamp}: give finite seconds, or a datetime")
-    return float(timestamp)
+    try:
+        number = float(timestamp)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InputError(f"timestamp is {number}: give finite seconds, or a datetime")
+    return number

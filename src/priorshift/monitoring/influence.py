@@ -20,7 +20,7 @@ import numpy as np
 
 from priorshift._numerics import class_shares
 from priorshift._validation import as_matrix
-from priorshift.errors import InputError
+from priorshift.errors import InputError, InputTypeError
 from priorshift.priors.mlls import density_ratios
 from priorshift.source import Source
 from priorshift.source.derived import per_source
@@ -177,7 +177,13 @@ def check_prior(prior: FloatArray, n_classes: int) -> FloatArray:
     ...
     priorshift.errors.InputError: prior must hold 2 shares from 0 that add up to 1, got [0.5 0.6]
     """
-    values = np.asarray(prior, dtype=np.float64)
+    try:
+        values = np.asarray(prior, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputTypeError(
+            f"prior is {str(prior)[:60]!r}, a {type(prior).__name__}: give {n_classes} shares as "
+            "numbers, in the order of classes_"
+        ) from None
     good = values.shape == (n_classes,) and bool(np.isfinite(values).all())
     if not good or (values < -1e-9).any() or abs(values.sum() - 1.0) > 1e-6:
         raise InputError(

@@ -9,7 +9,7 @@ import numpy as np
 from priorshift._colours import BLUE, GREY, PALETTE, VERMILLION
 from priorshift._extras import need
 from priorshift._validation import check_choice
-from priorshift.errors import InputError
+from priorshift.errors import InputError, InputTypeError
 from priorshift.typing import AnyArray, FloatArray
 
 _PRIOR = "prior_"
@@ -92,8 +92,8 @@ class PriorDisplay:
                 layout="constrained",
             )
         self.axes_ = np.asarray(axes).ravel()
-        if len(self.axes_) != 3:
-            raise InputError(f"axes has {len(self.axes_)} panels, the picture has 3")
+        if len(self.axes_) != 3 or not all(hasattr(panel, "plot") for panel in self.axes_):
+            raise InputError(f"axes has {len(self.axes_)} panels: give 3 Axes of matplotlib")
         self.figure_ = self.axes_[0].figure
         places, label = _places(history, x)
         self._draw_priors(places, names)
@@ -158,6 +158,8 @@ def _chosen(history: Any, classes: Any) -> list[str]:
     """Names of the classes that are drawn."""
     names = [name.removeprefix(_PRIOR) for name in history.columns if name.startswith(_PRIOR)]
     if classes is not None:
+        if isinstance(classes, str) or not np.iterable(classes):
+            raise InputTypeError(f"classes is {classes!r}: give a list of labels, of {names[:8]}")
         chosen = [str(label) for label in classes]
         strange = [name for name in chosen if name not in names]
         if strange:

@@ -25,6 +25,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from priorshift._validation import check_path
 from priorshift.errors import FileFormatError, InputError
 from priorshift.typing import AnyArray
 
@@ -207,6 +208,7 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 
 def _check_target(path: str | os.PathLike[str]) -> Path:
+    check_path(path)
     name = os.fsdecode(path)
     try:
         target = Path(os.path.realpath(name))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sklearn
 
+from priorshift._validation import check_path
 from priorshift.errors import FileFormatError, InputError, PriorshiftWarning
 from priorshift.monitoring.guard import Guard
 from priorshift.saving.archive import SAVE_AGAIN, read, write
@@ -128,6 +129,7 @@ def load_parts(
     ...
     priorshift.errors.FileFormatError: no-such-file.priorshift: no such file
     """
+    check_path(path)
     name = os.fsdecode(path)
     with refusing(name):
         manifest, blocks = read(Path(name))

@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from priorshift import insight
 from priorshift.errors import InputError
-from priorshift.monitoring.history import History
 from priorshift.monitoring.performance import Performance
 from priorshift.service.app import Service, Spec, answer
 from priorshift.service.parts import Committed
@@ -105,8 +104,7 @@ def _history(
     if last:
         start = max(start, len(records.records) - limit)
     part = slice(start, start + limit)
-    some = found.stream._replace(history=History(records.records[part]))
-    columns = insight.history_columns(found.model.deployment, some, level)
+    columns = insight.history_columns(found.model.deployment, found.stream, level, part)
     rounds = columns["round"]
     more = len(rounds) > 0 and start + limit < len(records.records)
     return {

@@ -175,7 +175,8 @@ class HistoryAnswer(msgspec.Struct, kw_only=True):
 
     ``round`` is the number of a record's last batch, ``batches`` and ``rows`` are what it covers,
     ``time`` is what clients said and ``received`` when it came; ``prior``, ``low`` and ``high``
-    have a row for each record and a column for each class.
+    have a row for each record and a column for each class. ``rough_interval`` says whose ``low``
+    and ``high`` are rougher than those of the class prior now: all but the newest record's.
     """
 
     version: int

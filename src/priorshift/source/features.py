@@ -124,7 +124,7 @@ def _made(given: Any, intercept: bool, X: Any, proba: FloatArray | None) -> Feat
     where = "X" if given is None else "features(X)"
     matrix = ready(found.projected(rows))
     if len(matrix) != n_rows(X):
-        raise InputError(f"features(X0) has {len(matrix)} rows, X0 has {n_rows(X)}: one for each")
+        raise InputError(f"features(X) has {len(matrix)} rows, X has {n_rows(X)}: one for each")
     check_finite(matrix, where, column_names(rows))
     if matrix.shape[1] == intercept:
         raise InputError(

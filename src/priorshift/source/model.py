@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -359,6 +359,11 @@ decision_function or predict, or a function of X that returns class probabilitie
         raise InputTypeError(
             f"estimator is {article} {kind}: pass a classifier with predict_proba, "
             "decision_function or predict, or a function of X that returns class probabilities"
+        )
+    if isinstance(estimator, BaseEstimator) and is_regressor(estimator):
+        raise InputTypeError(
+            f"estimator is {kind}, which predicts numbers and not classes: pass a classifier, such "
+            "as LogisticRegression, whose labels are those of the held-out set"
         )
 
 

@@ -481,8 +481,8 @@ def build_source(
     recipe = as_calibration(calibration)
     if sketch is not None:
         as_sketch(sketch)
-    X0 = as_rows(X0, "X0")
-    labels = as_labels(y0, n_rows(X0), "y0")
+    X0 = as_rows(X0, "X")
+    labels = as_labels(y0, n_rows(X0), "y")
     weights = _row_weights(sample_weight, len(labels))
     if weights is not None and (weights == 0).any():  # a row that counts nothing is not there
         counted = np.flatnonzero(weights)
@@ -492,12 +492,12 @@ def build_source(
     found = None if late else held_out_features(features, intercept, X0, need)
     fitted = is_fitted(estimator)
     names, columns = _check_classes(estimator, fitted, labels, classes)
-    indices = class_indices(labels, names, "y0")
+    indices = class_indices(labels, names, "y")
     if fitted:
         model, honest = Model(estimator, names, columns), True
         proba = model.predict_proba(X0)
         if len(proba) != len(labels):
-            raise InputError(f"the model returned {len(proba)} rows for {len(labels)} rows of X0")
+            raise InputError(f"the model returned {len(proba)} rows for {len(labels)} rows of X")
     else:
         model, proba, honest = cross_fit(
             estimator, X0, labels, indices, cv, random_state, names, weights
@@ -586,13 +586,13 @@ def _check_classes(
     if known is None:
         names = held
     else:
-        _refuse_strange(held, np.asarray(known), "y0 has", "the model does not know")
+        _refuse_strange(held, np.asarray(known), "y has", "the model does not know")
         names = np.unique(np.asarray(known))
         _warn_of_missing(np.setdiff1d(names, held))
     if len(names) < 2 or len(held) < 2:
         raise SourceError(
             f"the held-out set has {len(held)} class, at least 2 classes are needed: "
-            "check that y0 is the right column"
+            "check that y is the right column"
         )
     return names, columns
 

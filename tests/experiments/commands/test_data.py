@@ -118,7 +118,7 @@ def test_a_network_without_torch(call, folder: Path, tmp_path: Path, monkeypatch
     answer = call("data", "network", "--data", "digits", "-o", tmp_path / "some.npz")
     assert (answer.status, answer.out) == (2, "")
     assert answer.err.count("\n") == 1
-    assert "pip install 'priorshift[deep]'" in answer.err
+    assert "pip install '.[deep]' in the folder" in answer.err
     assert list(tmp_path.iterdir()) == []
 
 

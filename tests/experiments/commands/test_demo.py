@@ -53,7 +53,7 @@ def test_without_matplotlib_the_extra_is_named(call, tmp_path, monkeypatch):
     )
     answer = call("demo", "--rounds", 10, "--out", tmp_path / "a.png")
     assert answer.status == 2
-    assert "priorshift[plot]" in answer.err
+    assert "'.[plot]'" in answer.err
     assert answer.err.count("\n") == 1
 
 

@@ -86,7 +86,7 @@ def test_parquet_without_polars_says_what_to_install(
 ) -> None:
     (tmp_path / "table.parquet").write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(PriorshiftError, match=r"priorshift\[frames\]"):
+    with pytest.raises(PriorshiftError, match=r"\.\[frames\]"):
         read_table(tmp_path / "table.parquet", ["kind"])
 
 
@@ -135,10 +135,10 @@ def test_pixels_stay_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a,kind\n1,x\nhigh,y\n", "row 2, column 'a': holds 'high', not a number.*--drop"),
-        ("a,kind\n1,x\n,y\n", "row 2, column 'a': has no finite number"),
-        ("a,kind\nnan,x\n", "row 1, column 'a': has no finite number"),
-        ("a,kind\n1,\n", "row 1, column 'kind': is empty"),
+        ("a,kind\n1,x\nhigh,y\n", "line 3, column 'a': holds 'high', not a number.*--drop"),
+        ("a,kind\n1,x\n,y\n", "line 3, column 'a': has no finite number"),
+        ("a,kind\nnan,x\n", "line 2, column 'a': has no finite number"),
+        ("a,kind\n1,\n", "line 2, column 'kind': is empty"),
         ("a,kind\n1,x,2\n", "line 2: has 3 cells"),
         ("a,sort\n1,x\n", "no column 'kind'.*it has a, sort"),
         ("a,a,kind\n1,2,x\n", "has two columns 'a'"),

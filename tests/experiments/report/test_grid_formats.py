@@ -58,7 +58,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, package, write):
         importlib.util, "find_spec", lambda name: None if name == package else find(name)
     )
     with pytest.raises(
-        PriorshiftError, match=rf"{package}.*pip install 'priorshift\[(experiments|frames)\]'"
+        PriorshiftError, match=rf"{package}.*pip install '\.\[(experiments|frames)\]'"
     ):
         write(small())
 

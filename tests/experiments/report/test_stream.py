@@ -11,6 +11,8 @@ import pytest
 import browser
 from priorshift import LabelShiftClassifier, report
 from priorshift.errors import InputError
+from priorshift.experiments.report.stream.advice import advise
+from priorshift.insight import Gains, past_gains
 from stream_files import CLASSES, draw, write_csv
 
 SOURCE, LATER = [0.4, 0.3, 0.3], [0.05, 0.15, 0.8]
@@ -58,11 +60,13 @@ def test_a_stream_that_moved(clf, moved):
     found = answers(moved)
     assert found["Did the class mix move"].short == "Yes"
     assert re.search(r"Class (cat|ape) was \d", found["Did the class mix move"].long)
-    assert found["Since when"].short.startswith("2026-01-0")
-    (minute,) = re.findall(r"2026-01-0(\d) (\d+):(\d+)", found["Since when"].short)
-    day, hour, minutes = map(int, minute)
-    row = 1440 * (day - 1) + 60 * hour + minutes
-    assert 1500 < row <= 2000  # the other mix begins with row 1500, in batch 16
+    minutes = re.findall(r"2026-01-0(\d) (\d+):(\d+) UTC", found["Since when"].short)
+    before, end = (1440 * (int(d) - 1) + 60 * int(h) + int(m) for d, h, m in minutes)
+    assert before + 100 == end  # the rows of one batch, of which the last is row `end`
+    assert 1499 <= before < 2000  # the other mix begins with row 1500, in the 16th batch
+    (batch,) = re.findall(r"had come with batch (\d+), counted from 1", found["Since when"].long)
+    assert moved.findings.history["time"].loc[int(batch)] == 1767225600.0 + 60.0 * end
+    assert 16 <= int(batch) == (end + 1) // 100
     assert found["Only the mix, or the classes too"].short == "The mix"
     assert found["What to do next"].short == "Adapt"
 
@@ -101,6 +105,45 @@ def test_a_stream_of_something_else(strange):
     found = answers(strange)
     assert found["Only the mix, or the classes too"].short == "Not only the mix"
     assert found["What to do next"].short == "Find the cause first"
+
+
+def test_batches_are_counted_as_in_the_history(moved):
+    rounds = moved.findings.history.index.tolist()
+    assert [part.batch for part in moved.findings.audit.parts] == rounds
+
+
+def test_the_estimated_gain_is_that_of_the_history(moved, still):
+    """Its interval is one of the held-out rows, and has what labels say in it here."""
+    for found in (moved.findings, still.findings):
+        adapted, alone = found.estimated
+        value, low, high = found.gains.accuracy
+        assert value == pytest.approx(adapted - alone)
+        assert low <= value <= high
+    gains, audit = moved.findings.gains, moved.findings.audit
+    assert gains.accuracy[1] < audit.gain.value < gains.accuracy[2]
+    assert gains.log_loss[1] < audit.alone.log_loss - audit.adapted.log_loss < gains.log_loss[2]
+    assert (
+        past_gains(moved.findings.clf.deployment_, moved.findings.clf.deployment_.start()) is None
+    )
+    assert (
+        "90 % interval of the difference" in answers(still)["Would they be right more often"].long
+    )
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "log_loss", "says"),
+    [
+        ((0.01, 0.005, 0.015), (0.1, 0.05, 0.15), "Adapt"),
+        ((0.01, -0.005, 0.025), (0.1, 0.05, 0.15), "Use today's mix"),
+        ((0.0, -0.001, 0.001), (0.1, -0.05, 0.25), "Keep the model as it is"),
+        ((-0.01, -0.02, 0.0), (-0.1, -0.2, -0.05), "Keep the model as it is"),
+        ((-0.01, -0.02, -0.001), (0.1, 0.05, 0.15), "Do not adapt"),
+    ],
+)
+def test_advice_follows_from_the_intervals(clf, accuracy, log_loss, says):
+    found = report(clf, stream(SOURCE, LATER)[0]).findings
+    object.__setattr__(found, "gains", Gains(accuracy, log_loss))
+    assert advise(found).short == says
 
 
 def test_labels_that_say_adapting_does_harm(clf):

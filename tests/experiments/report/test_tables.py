@@ -101,6 +101,18 @@ def test_no_footnote_without_a_number_of_the_paper():
         assert "(paper" not in table
 
 
+def test_what_rows_mean_is_said_under_the_table():
+    scores = {"log_loss": 0.1, "brier": 0.1, "f1": 0.9, "auc": 0.9}
+    calibrated = {"calibration": "auto", "calibration_map": "matrix"}
+    row = record("auto", "lin", 3.0, **scores, **calibrated)
+    table = results_table([row], compare=False)
+    assert "f0 (FIX): the source model, trained on the offline set, as it is" in table
+    assert "with the true class mix of every round" in table
+    assert "f0 by matrix, true mix: the same for f0, calibrated" in table
+    plain = results_table([record("fth", "lin", 3.0, **scores)], compare=False)
+    assert "true mix:" not in plain
+
+
 def test_baseline_appears_once_and_the_oracle_is_last():
     rows = [record("atlas", "squ", 4.0), record("atlas", "lin", 5.0)]
     lines = results_table(rows, compare=False).splitlines()

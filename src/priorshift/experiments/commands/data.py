@@ -38,7 +38,7 @@ Write NAME.npz into the data folder (environment variable {VARIABLE}), for --dat
 _EPILOG = """\
 PATH is a folder with the four IDX files of MNIST or of a data set shaped like it (gzipped or not),
 or a table: CSV or NDJSON (also with .gz), or Parquet, which needs
-pip install 'priorshift[frames]'. Of a table every column that is not named by an option is a
+pip install '.[frames]'. Of a table every column that is not named by an option is a
 feature and must hold numbers.
 
 examples:
@@ -51,7 +51,7 @@ _NETWORK = """\
 Train a small convolutional network on offline images set apart, and write what its last layer says
 of all other images, for --data FILE.npz: features (X0, y0, X1, y1), which are then read, and class
 probabilities (P0, P1). The same seed and threads give the same file. Needs PyTorch:
-pip install 'priorshift[deep]'.
+pip install '.[deep]'.
 """
 _NETWORK_EPILOG = """\
 examples:

@@ -42,6 +42,10 @@ as they came (--order file, --time): shifts draw them anew between a mix of equa
 class alone, which is a larger change than most streams have.
 """
 _EPILOG = """\
+f0 in the table is the source model: a logistic regression trained on half of the offline set (of
+synthetic data the paper's linear model), or the probabilities of the file. FIX is f0 as it is, and
+auto what the library does by default.
+
 FILE.npz holds X0, y0 (labelled offline set) and X1, y1 (pool that the stream is drawn from), or
 P0, y0, P1, y1 with class probabilities in the place of features. A NAME is 'digits', or that of
 NAME.npz in the folder that the environment variable PRIORSHIFT_DATA names.

@@ -117,7 +117,10 @@ def _sides(values: AnyArray, where: str) -> AnyArray:
 
 def _times(values: AnyArray, where: str) -> AnyArray:
     if values.dtype.kind in "US":
-        values = np.array([seconds(value, where) for value in values.tolist()])
+        try:
+            values = np.array([seconds(value) for value in values.tolist()])
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
     if not np.isfinite(values).all():
         raise InputError(f"{where} has times that are not finite; fill them or drop those rows")
     return values

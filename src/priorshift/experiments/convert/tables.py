@@ -117,7 +117,7 @@ def _numbers(rows: Sequence[Any], places: Sequence[int], table: Table, first: in
         raise InputError(f"{error}; {_ADVICE}") from None
     if not np.isfinite(found).all():
         row, column = np.argwhere(~np.isfinite(found))[0]
-        where = f"{table.path} row {first + row + 1}, column {table.names[places[column]]!r}"
+        where = table.where(first + int(row), places[column])
         cell = rows[row][places[column]]
         raise InputError(f"{where}: has no finite number ({cell!r}); fill it or drop that row")
     return found
@@ -126,8 +126,7 @@ def _numbers(rows: Sequence[Any], places: Sequence[int], table: Table, first: in
 def _text(cell: Any, table: Table, row: int, place: int) -> str:
     text = "" if cell is None else str(cell).strip()
     if not text:
-        where = f"{table.path} row {row + 1}, column {table.names[place]!r}"
-        raise InputError(f"{where}: is empty; fill it or drop that row")
+        raise InputError(f"{table.where(row, place)}: is empty; fill it or drop that row")
     return text
 
 

@@ -19,7 +19,7 @@ def check_writable(path: str, option: str) -> None:
     Traceback (most recent call last):
     ...
     priorshift.errors.InputError: --json /no/such/folder/result.json: cannot be written \
-(there is no folder /no/such/folder); choose another place
+(there is no folder /no/such/folder); make it first, or choose another place
     """
     target = Path(path)
     try:
@@ -69,4 +69,5 @@ def _beside(target: Path, ending: str) -> Path:
 
 
 def _refusal(option: str, path: str, reason: str) -> InputError:
-    return InputError(f"{option} {path}: cannot be written ({reason}); choose another place")
+    first = "make it first, or " if reason.startswith("there is no folder") else ""
+    return InputError(f"{option} {path}: cannot be written ({reason}); {first}choose another place")

@@ -158,11 +158,17 @@ def _meanings(records: Sequence[Record]) -> list[str]:
         return []
     truth = "the true densities" if records[0]["data"] == "synthetic" else "f0"
     replays = {r["shift"] for r in records} - set(SHIFTS) - {"priors"}
-    known = "the class mix of the 500 labels on either side" if replays else "its true class mix"
+    known = "the class mix of the 500 labels on either side" if replays else "the true class mix"
+    maps = dict.fromkeys(r["calibration_map"] for r in records if r["calibration"] != "none")
+    calibrated = [
+        f"f0 by {name}, true mix: the same for f0, calibrated on the held-out set ({name})."
+        for name in maps
+    ]
     lines = [
-        "f0 (FIX): the source model as it is, which adapts to nothing.",
+        "f0 (FIX): the source model, trained on the offline set, as it is: it adapts to nothing.",
         f"oracle: {truth} with {known} of every round, which nobody can know online:",
         "what is left below f0 and above the oracle is what adapting can win.",
+        *calibrated,
         "F1 and AUC: of the second class where there are two, else means over the classes.",
     ]
     return ["\n".join(lines)]

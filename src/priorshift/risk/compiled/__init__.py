@@ -1,4 +1,4 @@
-"""Compiled kernels, used where numba is installed (``pip install 'priorshift[fast]'``).
+"""Compiled kernels, used where numba is installed (``pip install '.[fast]'``).
 
 Every function here has a NumPy twin that gives the same numbers up to rounding; nothing outside
 needs to know which one ran. Set the environment variable ``PRIORSHIFT_COMPILED=0`` to do without.

@@ -51,7 +51,7 @@ def test_a_failed_picture_leaves_nothing(tmp_path):
 
 def test_missing_matplotlib_is_explained(monkeypatch, tmp_path):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(PriorshiftError, match=r"priorshift\[plot\]"):
+    with pytest.raises(PriorshiftError, match=r"\.\[plot\]"):
         save_picture(5, tmp_path / "a.png")
 
 

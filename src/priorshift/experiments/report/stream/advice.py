@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorshift.experiments.report.stream.findings import WORTH, Findings
+from priorshift.experiments.report.stream.findings import Findings
 
 # Fewer held-out rows of a class than this make every estimate of it rough.
 _FEW = 30
@@ -26,9 +26,7 @@ class Advice(NamedTuple):
 
 def advise(found: Findings) -> Advice:
     """Return what follows from what was found: the first rule that holds."""
-    gain, guard = found.audit.gain, found.guard
-    adapted, alone = found.estimated
-    estimated = adapted - alone if np.isfinite(adapted) else 0.0
+    guard, (low, high), source = found.guard, _answers(found), _source(found)
     if guard is not None and guard.alarm:
         short, tone = "Find the cause first", "bad"
         long = "Rows look as no mix of the known classes does: adapting to a mix is not the remedy."
@@ -38,24 +36,39 @@ def advise(found: Findings) -> Advice:
             "While it lasts, keep the model as it is: with safety on, that is what happens.",
             "If the classes themselves have changed, new labelled rows are needed.",
         ]
-    elif gain is not None and gain.high < 0:
+    elif high < 0 and (found.moved or found.audit.gain is not None):
         short, tone = "Do not adapt", "bad"
-        long = "Labels say that adapted answers were right less often than those of the model."
-        steps = ["Look at which classes lose in the table of measured numbers.", _MORE_ROWS]
-    elif found.moved and (estimated > WORTH or (gain is not None and gain.low > 0)):
+        long = f"{source} say that adapted answers were right less often than those of the model."
+        steps = ["Look at which classes lose, in the tables of what changes.", _MORE_ROWS]
+    elif found.moved and low > 0:
         short, tone = "Adapt", "good"
-        long = "The class mix moved, and adapted answers are right more often."
+        long = f"The class mix moved, and {source.lower()} say that adapted answers are right more "
+        long += "often."
         steps = [
             "Send the stream through the adapted model, batch by batch, as below.",
             "Label a few hundred random rows of the last weeks and give them to this report: what "
             "is estimated is then measured.",
         ]
-    elif found.moved:
+    elif found.moved and _better_probabilities(found):
         short, tone = "Use today's mix", ""
-        long = "The class mix moved, but few answers change: probabilities and thresholds do."
+        long = (
+            "The class mix moved. It is not shown that more answers are right when adapted, but "
+            f"probabilities are better: {source.lower()} say that the log-loss is less."
+        )
         steps = [
             "Adapt if you use probabilities, thresholds or counts; where only the most probable "
-            "class counts, it changes little.",
+            "class counts, it brings nothing that shows.",
+            "Run the report again when more rows have come.",
+        ]
+    elif found.moved:
+        short, tone = "Keep the model as it is", ""
+        long = (
+            "The class mix moved, but it is not shown that adapting makes answers or probabilities "
+            "better: the interval of either difference has 0 in it, or it is for the worse."
+        )
+        steps = [
+            "Label a few hundred random rows and give them to this report: what is estimated is "
+            "then measured.",
             "Run the report again when more rows have come.",
         ]
     else:
@@ -68,6 +81,25 @@ def advise(found: Findings) -> Advice:
         rare = found.labels[int(np.argmin(counts))]
         steps.append(f"Class {rare} has {counts.min()} held-out rows: label more of it.")
     return Advice(short, long, tone, steps)
+
+
+def _source(found: Findings) -> str:
+    """Where the numbers come from that the advice rests on."""
+    return "Estimates without labels" if found.audit.gain is None else "Labels"
+
+
+def _answers(found: Findings) -> tuple[float, float]:
+    """The interval of how many more answers are right: measured where it can be, or estimated."""
+    if found.audit.gain is not None:
+        return found.audit.gain.low, found.audit.gain.high
+    return (0.0, 0.0) if found.gains is None else found.gains.accuracy[1:]
+
+
+def _better_probabilities(found: Findings) -> bool:
+    """Whether the log-loss is less, beyond the interval where there is one."""
+    if found.audit.gain is not None:
+        return found.audit.adapted.log_loss < found.audit.alone.log_loss
+    return found.gains is not None and found.gains.log_loss[1] > 0
 
 
 def _losers(found: Findings) -> list[str]:

@@ -11,12 +11,11 @@ import numpy as np
 
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.files.audit import Audit
+from priorshift.insight import Gains, past_gains
 from priorshift.typing import FloatArray
 
 # A change is called one at this chance of being none.
 _SURE = 0.01
-# Points of accuracy that are worth the words.
-WORTH = 0.001
 # Seconds since 1970 that are taken for a date.
 _DATES = 1e8
 
@@ -62,10 +61,13 @@ class Findings:
     code: str = ""
     history: Any = field(init=False)
     shift: Any = field(init=False)
+    gains: Gains | None = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "history", self.clf.history_)
         object.__setattr__(self, "shift", self.clf.shift_)
+        gains = past_gains(self.clf.deployment_, self.clf.stream_)
+        object.__setattr__(self, "gains", gains)
 
     @property
     def labels(self) -> list[str]:
@@ -135,15 +137,31 @@ class Findings:
             return []
         distances, since = self.distances, self.shift.since
         if since is None:
-            words = f"It was furthest away at {self._when(int(np.argmax(distances)))}, and is back."
+            far = int(np.argmax(distances))
+            words = (
+                f"It was furthest away in {self._batches(far)} ({self._when(far)}), and is back."
+            )
             return [Answer("Since when?", "It is over", words)]
         half = int(np.argmax(distances >= 0.5 * distances.max()))
-        words = f"Half of the change had come by then; first signs of it are from batch {since:,}."
+        first = int(np.searchsorted(self.history.index, since))
+        words = f"Half of the change had come with {self._batches(half)}, counted from 1; "
+        words += f"its first signs are in {self._batches(first)}."
         return [Answer("Since when?", self._when(half), words)]
 
+    def _batches(self, place: int) -> str:
+        """The batches that a record covers, counted as ``history_`` does."""
+        last = int(self.history.index[place])
+        first = last - int(self.history["batches"].iloc[place]) + 1
+        return f"batch {last:,}" if first == last else f"batches {first:,} to {last:,}"
+
     def _when(self, place: int) -> str:
-        time = float(self.history["time"].iloc[place])
-        return time_text(time) if np.isfinite(time) else f"batch {self.history.index[place]:,}"
+        """Between which times the rows of a record came: a batch has the time of its last row."""
+        end = float(self.history["time"].iloc[place])
+        if not np.isfinite(end):
+            return self._batches(place)
+        before = float(self.history["time"].iloc[place - 1]) if place else np.nan
+        begin = f"{time_text(before)} to" if np.isfinite(before) else "by"
+        return f"{begin} {time_text(end)}"
 
     def _is_it_label_shift(self) -> Answer:
         question, guard = "Only the mix, or the classes too?", self.guard
@@ -176,9 +194,15 @@ class Findings:
         if not np.isfinite(adapted):
             words = f"The learner {self.clf.learner_.name!r} has no estimate of its past accuracy."
             return Answer(question, "Not known", words)
-        words = f"Estimated without labels: {adapted:.1%} right in the place of {alone:.1%}."
-        tone = "good" if adapted - alone > WORTH else ""
-        return Answer(question, f"{100 * (adapted - alone):+.2f} points", words, tone)
+        words = f"Estimated without labels: {adapted:.1%} right in the place of {alone:.1%}"
+        tone = ""
+        if self.gains is not None:
+            _, low, high = self.gains.accuracy
+            tone = "good" if low > 0 else "bad" if high < 0 else ""
+            words += (
+                f" (90 % interval of the difference: {100 * low:+.2f} to {100 * high:+.2f} points)"
+            )
+        return Answer(question, f"{100 * (adapted - alone):+.2f} points", f"{words}.", tone)
 
 
 def time_text(seconds: float) -> str:

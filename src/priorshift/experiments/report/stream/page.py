@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from priorshift._rows import as_rows, n_rows, take_rows
-from priorshift._validation import check_integer, known_classes
+from priorshift._validation import check_integer, check_path, known_classes
 from priorshift.classifier import LabelShiftClassifier, load
 from priorshift.errors import InputError
 from priorshift.experiments.report.drawings.save import svg_text
 from priorshift.experiments.report.drawings.style import SMALL, drawing_style, new_figure, settled
-from priorshift.experiments.report.output import write_whole
+from priorshift.experiments.report.output import check_writable, write_whole
 from priorshift.experiments.report.rendering import render
 from priorshift.experiments.report.stream.advice import advise
 from priorshift.experiments.report.stream.findings import Answer, Findings
@@ -24,11 +24,10 @@ from priorshift.experiments.report.stream.sections import sections
 from priorshift.experiments.report.svg import inline_svg
 from priorshift.files.adapting import Batching, Reader, Run
 from priorshift.files.audit import Audit, Part
-from priorshift.files.columns import label_values
-from priorshift.files.tables import PIPE, Table, open_table
+from priorshift.files.columns import label_values, naming
+from priorshift.files.tables import PIPE, open_table
 from priorshift.monitoring.history import as_seconds
 from priorshift.monitoring.plots import PriorDisplay
-from priorshift.typing import IntArray
 
 __all__ = ["StreamReport", "report"]
 
@@ -90,7 +89,9 @@ class StreamReport:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file; an old one stays until the new one is whole."""
-        write_whole(path, self.html)
+        check_path(path)
+        check_writable(os.fsdecode(path), "the page")
+        write_whole(os.fsdecode(path), self.html)
 
     def __str__(self) -> str:
         lines = (f"{a.question} {a.short}. {a.long}" for a in self.answers)
@@ -171,23 +172,22 @@ def report_file(
         reader = Reader(clf, run, table)
         for steps in reader.steps():
             for step in steps:
-                known = _labels(clf, table, step.rows, place, step.first)
+                known = None
+                if place is not None:
+                    with naming(table, step.rows, step.first, ()):
+                        known = known_classes(
+                            label_values(step.rows, place, clf.classes_),
+                            len(step.rows),
+                            clf.classes_,
+                            f"column {label!r}",
+                        )
                 kept = reader.kept(step.rows) if keep else None
-                audit.see(step.number, step.first, step.batch.f0_proba, step.proba, known, kept)
+                audit.see(step.number + 1, step.first, step.batch.f0_proba, step.proba, known, kept)
             if tell is not None:
                 tell(audit.rows, table.share())
     if not audit.rows:
         raise InputError(f"{path}: has no rows")
     return StreamReport(Findings(clf, audit, keep, _batches(batching), code), title, _name(path))
-
-
-def _labels(
-    clf: LabelShiftClassifier, table: Table, rows: Any, place: int | None, first: int
-) -> IntArray | None:
-    if place is None:
-        return None
-    where = f"{table.path}, after row {first}: column {table.names[place]!r}"
-    return known_classes(label_values(rows, place, clf.classes_), len(rows), clf.classes_, where)
 
 
 def _report_rows(
@@ -206,7 +206,7 @@ def _report_rows(
         time = as_seconds(None if times is None else times[last])
         proba = clf._learn(batch, None, True, time)
         some = None if known is None else known[first : last + 1]
-        audit.see(number, first, batch.f0_proba, proba, some)
+        audit.see(number + 1, first, batch.f0_proba, proba, some)
     return StreamReport(Findings(clf, audit, (), f"batches of {size:,} rows"), title)
 
 
@@ -284,7 +284,7 @@ def _add_measured(display: PriorDisplay, found: Findings) -> None:
 def _places(display: PriorDisplay, found: Findings, parts: Sequence[Part]) -> Any:
     """Where parts of the audit are on the axis of the history."""
     rounds = found.history.index.to_numpy()
-    wanted = np.searchsorted(rounds, [part.batch + 1 for part in parts])
+    wanted = np.searchsorted(rounds, [part.batch for part in parts])
     drawn = display.axes_[0].get_lines()[0].get_xdata(orig=True)
     return np.asarray(drawn)[np.minimum(wanted, len(rounds) - 1)]
 

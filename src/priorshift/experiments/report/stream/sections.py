@@ -96,6 +96,14 @@ def _gain_words(found: Findings) -> list[str]:
             f"Over the whole stream, estimated without labels: {adapted:.2%} of the answers are "
             f"right when adapted, {alone:.2%} as they are."
         )
+    if found.gains is not None:
+        (value, low, high), (less, least, most) = found.gains
+        words.append(
+            f"Adapting gains {100 * value:+.2f} points of right answers (90 % interval "
+            f"{100 * low:+.2f} to {100 * high:+.2f}), and lowers the log-loss by {less:.4f} "
+            f"({least:.4f} to {most:.4f}). The intervals allow for the draw of the held-out rows, "
+            "on which both sides are compared row by row."
+        )
     if found.audit.gain is not None:
         words.append(
             f"Labels of {found.audit.labelled:,} rows were used to measure, never to learn: "
