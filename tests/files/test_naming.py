@@ -11,9 +11,9 @@ from sklearn.linear_model import LogisticRegression
 from priorshift import LabelShiftClassifier, report
 from priorshift.errors import InputError
 from priorshift.experiments.planning import given_priors
-from priorshift.files import Fitting, fit_file
 from priorshift.files.adapting import Batching, Run, adapt_table
 from priorshift.files.columns import naming
+from priorshift.files.fitting import Fitting, fit_file
 from priorshift.files.tables import open_table
 
 GAP = r"column 'b': has no value \(''\)"

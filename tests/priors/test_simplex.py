@@ -30,7 +30,7 @@ def test_against_quadratic_programme(seed, share):
         constraints={"type": "eq", "fun": lambda p: p.sum() - 1, "jac": np.ones_like},
         options={"ftol": 1e-14},
     )
-    assert brute.success
+    assert brute.success or brute.status == 8  # 8: rounding is all that is left
     np.testing.assert_allclose(project_simplex(v, floor), brute.x, atol=1e-6)
 
 

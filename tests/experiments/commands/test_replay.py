@@ -85,7 +85,7 @@ def test_the_table_says_what_f0_and_oracle_are(call, ordered):
     words = ("run", "--learner", "fth,auto", "--batch-size", 20, "--quiet")
     answer = call(*words, "--data", ordered[0] / "rows.npz", "--order", "file")
     assert "log-loss  Brier   F1      AUC" in answer.out
-    assert "f0 (FIX): the source model as it is" in answer.out
+    assert "f0 (FIX): the source model, trained on the offline set, as it is" in answer.out
     assert "oracle: f0 with the class mix of the 500 labels on either side" in answer.out
 
 

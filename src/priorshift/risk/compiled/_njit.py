@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -12,6 +13,7 @@ from typing import Any
 import numba
 from numba.core import event
 
+_log = logging.getLogger(__name__)
 # Inputs are checked before they come here, so there is no NaN and no infinity to be careful with.
 # Reciprocals ("arcp") are not allowed: vectors would use an estimate, single numbers a division.
 _TRUSTING = {"contract", "nsz", "nnan", "ninf"}
@@ -24,13 +26,11 @@ class _Note(event.Listener):
 
     def on_start(self, event: event.Event) -> None:
         ours = event.data["dispatcher"].__module__.startswith("priorshift.")
-        looked_at = sys.stderr.isatty() or hasattr(sys, "ps1")  # a terminal, a notebook
+        # A terminal, or a notebook; there may be no stderr at all.
+        looked_at = hasattr(sys, "ps1") or (sys.stderr is not None and sys.stderr.isatty())
         if ours and looked_at and not self.told:
             self.told = True
-            print(
-                "priorshift compiles its kernels, once on a machine; that takes up to a minute",
-                file=sys.stderr,
-            )
+            _log.warning("priorshift compiles its kernels, once on a machine: up to a minute")
 
     def on_end(self, event: event.Event) -> None:
         """Nothing: the next answer says that it is done."""
