@@ -384,6 +384,11 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         rehearsal = None
         if watched and learner.weighs_batches:
             learner, rehearsal = rehearse(source, learner)
+            if np.isinf(rehearsal.caution):
+                _log.warning(
+                    "nothing will be adapted: streams made of the held-out set came to harm, or it "
+                    "has fewer than two rows a class (see rehearsal_; give a larger held-out set)"
+                )
         deployment = Deployment(source, learner, guard, on_alarm, self.label_memory, self.history)
         stream = deployment.start()
         with self._turn():

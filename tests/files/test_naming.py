@@ -14,7 +14,7 @@ from priorshift.experiments.planning import given_priors
 from priorshift.files.adapting import Batching, Run, adapt_table
 from priorshift.files.columns import naming
 from priorshift.files.fitting import Fitting, fit_file
-from priorshift.files.tables import open_table
+from priorshift.files.tables import Table, open_table
 
 GAP = r"column 'b': has no value \(''\)"
 
@@ -75,6 +75,32 @@ def test_a_gap_in_the_held_out_set(tmp_path) -> None:
     path.write_text("p_no,p_yes,y\n0.9,0.1,no\n0.1,0.9,yes\n0.2,0.7,yes\n")
     with pytest.raises(InputError, match=r"hold.csv line 4: class probabilities is not .*sum 0.9;"):
         fit_file(Fitting(str(path), "y", proba_columns="p_*"))
+
+
+def test_settings_are_not_blamed_on_lines(tmp_path) -> None:
+    path = tmp_path / "hold.csv"
+    path.write_text("p_no,p_yes,y\n" + "0.9,0.1,no\n0.1,0.9,yes\n" * 9)
+    for settings in ({"safety": "maybe"}, {"calibration": "nope"}, {"history": -1}):
+        with pytest.raises((InputError, TypeError)) as caught:
+            fit_file(Fitting(str(path), "y", proba_columns="p_*", settings=settings))
+        assert "hold.csv" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("says", "named"),
+    [
+        ("Input X contains NaN.", r"row 2, column 'x': has no value"),
+        ("X is missing the column 'z'", "rows 1 to 2: X is missing"),
+        ("Found unknown categories ['na ple']", "rows 1 to 2: Found unknown"),
+    ],
+)
+def test_a_word_that_may_be_a_category_is_not_taken_for_the_gap(says, named) -> None:
+    table = Table("in.csv", ["colour", "x"], iter([]), lambda: None)
+    with (
+        pytest.raises(InputError, match=f"in.csv {named}"),
+        naming(table, [["none", "1.0"], ["red", ""]], 0, [0, 1]),
+    ):
+        raise ValueError(says)
 
 
 def test_class_priors_of_rounds(tmp_path) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from priorshift._numerics import row_argmax
+from priorshift.calibration.base import row_losses
 from priorshift.simulation.scores import score
 from priorshift.typing import FloatArray, IntArray
 
@@ -50,7 +51,7 @@ class Change(NamedTuple):
 
 
 class Gain(NamedTuple):
-    """How many more answers are right, as a share of the labelled rows, with a 95 % interval.
+    """A mean over the labelled rows of what adapting gains, with a 95 % interval.
 
     Examples
     --------
@@ -172,6 +173,8 @@ class Audit:
     labelled: int = 0
     better: int = 0
     worse: int = 0
+    less_loss: float = 0.0
+    less_squares: float = 0.0
     moved: FloatArray = field(init=False)
     alone: Measured = field(init=False)
     adapted: Measured = field(init=False)
@@ -208,6 +211,9 @@ class Audit:
             was, now = old[some] == y, new[some] == y
             self.better += int((now & ~was).sum())
             self.worse += int((was & ~now).sum())
+            less = row_losses(before[some], y) - row_losses(after[some], y)
+            self.less_loss += float(less.sum())
+            self.less_squares += float(less @ less)
             right, labelled = np.array([was.sum(), now.sum()], dtype=float), len(some)
             counts = np.bincount(y, minlength=self.n_classes).astype(float)
         self.rows += len(before)
@@ -261,8 +267,18 @@ class Audit:
         if not self.labelled:
             return None
         n, value = self.labelled, (self.better - self.worse) / self.labelled
-        spread = math.sqrt(max(self.better + self.worse - n * value**2, 1.0)) / n
-        return Gain(value, value - 1.96 * spread, value + 1.96 * spread)
+        half = 1.96 * math.sqrt(max(self.better + self.worse - n * value**2, 1.0)) / n
+        return Gain(value, max(value - half, -1.0), min(value + half, 1.0))
+
+    @property
+    def loss_gain(self) -> Gain | None:
+        """By how much the log-loss is less; None with fewer than two labelled rows."""
+        n = self.labelled
+        if n < 2:
+            return None
+        value = self.less_loss / n
+        half = 1.96 * math.sqrt(max(self.less_squares - n * value**2, 0.0) / (n - 1) / n)
+        return Gain(value, value - half, value + half)
 
 
 def _joined(first: Part, second: Part | None = None) -> Part:

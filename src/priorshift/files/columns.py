@@ -15,14 +15,14 @@ import numpy as np
 
 from priorshift._rows import frame_library
 from priorshift.classifier import LabelShiftClassifier
-from priorshift.errors import FileFormatError, InputError, SourceError
+from priorshift.errors import FileFormatError, InputError, PriorshiftError, SourceError
 from priorshift.files.tables import Row, Table
 from priorshift.monitoring.history import as_seconds
 from priorshift.typing import AnyArray, FloatArray
 
 _MISSING = ("", "na", "nan", "null", "none", "n/a")
 # How models say that a cell has no value they can use, and that it holds text.
-_ABOUT_GAPS = re.compile(r"\b(nan|na|inf|infinity|missing|non-finite)\b", re.IGNORECASE)
+_ABOUT_GAPS = re.compile(r"\b(nan|infinity|non-finite|missing values?)\b", re.IGNORECASE)
 _ABOUT_TEXT = re.compile(r"could not convert string to float: '(.*)'")
 
 
@@ -99,9 +99,16 @@ model takes no row without one: fill it or drop the row
     try:
         yield
     except (ValueError, TypeError) as error:
-        if str(error).startswith(table.path) or isinstance(error, SourceError | FileFormatError):
+        if isinstance(error, PriorshiftError) and _about_no_row(error, table):
             raise
         raise InputError(_named(table, rows, first, places, error)) from error
+
+
+def _about_no_row(error: PriorshiftError, table: Table) -> bool:
+    """Whether a refusal of ours names its place itself, or is about a setting or a file."""
+    if isinstance(error, SourceError | FileFormatError) or str(error).startswith(table.path):
+        return True
+    return getattr(error, "row", None) is None and not _ABOUT_GAPS.search(str(error))
 
 
 def _named(
@@ -124,12 +131,20 @@ def _named(
 
 
 def _not_finite(rows: Sequence[Row], places: Sequence[int]) -> tuple[int, int] | None:
-    """The first cell without a finite value: the number of its row, from 0, and its place."""
-    for i, cells in enumerate(rows):
-        for place in places:
-            if is_missing(cells[place]) or _is_infinite(cells[place]):
-                return i, place
+    """The first cell without a finite value: the number of its row, from 0, and its place.
+
+    A word for nothing, such as "none", may be a category: it counts where no cell is plainly empty.
+    """
+    for refused in (_is_empty, is_missing):
+        for i, cells in enumerate(rows):
+            for place in places:
+                if refused(cells[place]):
+                    return i, place
     return None
+
+
+def _is_empty(cell: Any) -> bool:
+    return cell is None or str(cell).strip().lower() in ("", "nan") or _is_infinite(cell)
 
 
 def _is_infinite(cell: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from priorshift.monitoring.influence import moments_of
 from priorshift.monitoring.metrics import Weighed, accuracy, share_interval
 from priorshift.source import Source
 from priorshift.stream import Deployment, Stream
-from priorshift.typing import AnyArray, FloatArray
+from priorshift.typing import AnyArray, FloatArray, IntArray
 
 # Held-out rows, about, by which the past is told.
 _PAST_ROWS = 1000
@@ -78,22 +79,27 @@ def _past_accuracies(
 
     Adapted is NaN for a learner whose predictions do not follow from its class prior.
     """
-    source, learner, step = deployment.source, deployment.learner, _step(deployment)
-    found = np.full((2, len(records.records)), np.nan)
-    falls = deployment.on_alarm == "fall-back"
-    beliefs = zip(
-        records.priors, records.field("unchanged"), records.field("guard") * falls, strict=True
-    )
-    for place, (prior, unchanged, share) in enumerate(beliefs):
-        rows = np.arange(0, len(source.labels), step)
-        sides = [(source.f0_proba[rows], rows)]
-        if learner.reweights:
-            sides.append(on_held_out(deployment, stream, prior, unchanged, share, step))
-        for side, (proba, some) in enumerate(sides):
+    source, found = deployment.source, np.full((2, len(records.records)), np.nan)
+    rows = np.arange(0, len(source.labels), _step(deployment))
+    f0 = source.f0_proba[rows]
+    sides: list[Iterable[Any]] = [((prior, f0, rows) for prior in records.priors)]
+    if deployment.learner.reweights:
+        sides.append(_adapted(deployment, stream, records))
+    for side, past in enumerate(sides):
+        for place, (prior, proba, some) in enumerate(past):
             weights = None if source.row_weights is None else source.row_weights[some]
             held = Weighed.of(proba, source.labels[some], prior, weights)
             found[side, place] = accuracy(held).value[0]
     return found[1], found[0]
+
+
+def _adapted(
+    deployment: Deployment, stream: Stream, records: History
+) -> Iterator[tuple[FloatArray, FloatArray, IntArray]]:
+    """Of each record the class prior, and the held-out rows as they were adapted to then."""
+    guard = records.field("guard") * (deployment.on_alarm == "fall-back")
+    for prior, still, share in zip(records.priors, records.field("unchanged"), guard, strict=True):
+        yield prior, *on_held_out(deployment, stream, prior, still, share, _step(deployment))
 
 
 class Gains(NamedTuple):
@@ -113,18 +119,15 @@ def past_gains(deployment: Deployment, stream: Stream, level: float = 0.9) -> Ga
     The two sides are compared on the same held-out rows, so that what both get wrong does not make
     the interval wider.
     """
+    check_chance("level", level, such_as=0.9)
     if stream.history is None or not len(stream.history.records):
         return None
-    source, step, records = deployment.source, _step(deployment), stream.history
+    source, records = deployment.source, stream.history
     if not deployment.learner.reweights:
         return None
-    shares, falls = records.field("rows"), deployment.on_alarm == "fall-back"
-    gained: FloatArray = np.zeros((2, 1))
-    beliefs = zip(
-        records.priors, records.field("unchanged"), records.field("guard") * falls, strict=True
-    )
-    for (prior, unchanged, share), part in zip(beliefs, shares / shares.sum(), strict=True):
-        proba, rows = on_held_out(deployment, stream, prior, unchanged, share, step)
+    shares, gained = records.field("rows"), np.zeros((2, 1))
+    past = _adapted(deployment, stream, records)
+    for (prior, proba, rows), part in zip(past, shares / shares.sum(), strict=True):
         labels, alone = source.labels[rows], source.f0_proba[rows]
         own = np.arange(len(rows))
         right = (row_argmax(proba) == labels) * 1.0 - (row_argmax(alone) == labels)

@@ -447,7 +447,8 @@ class Regions(NamedTuple):
             calls = np.bincount(row_argmax(f0), minlength=len(called))
             return cells + count(found), called + calls
         cells, called = cells.copy(), called.copy()
-        kernels().count_rows(compiled.plain(found), compiled.plain(f0), cells, called)
+        few = found.astype(np.int64, copy=False)  # one kind: the compiler takes seconds for each
+        kernels().count_rows(compiled.plain(few), compiled.plain(f0), cells, called)
         return cells, called
 
     def hits(self, counts: IntArray) -> IntArray:

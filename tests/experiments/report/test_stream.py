@@ -12,6 +12,7 @@ import browser
 from priorshift import LabelShiftClassifier, report
 from priorshift.errors import InputError
 from priorshift.experiments.report.stream.advice import advise
+from priorshift.files.audit import Audit
 from priorshift.insight import Gains, past_gains
 from stream_files import CLASSES, draw, write_csv
 
@@ -152,6 +153,46 @@ def test_labels_that_say_adapting_does_harm(clf):
     wrong = np.array(CLASSES)[P.argmax(axis=1)]
     found = report(clf, P, wrong)
     assert answers(found)["What to do next"].short == "Do not adapt"
+
+
+@pytest.mark.parametrize("labelled", [1, 5, 60])
+def test_a_few_labels_do_not_take_the_place_of_the_estimate(clf, labelled):
+    P, y = stream(SOURCE, LATER)
+    some = np.full(len(y), None, dtype=object)
+    some[:labelled] = y[:labelled]  # while nothing had moved: no answer differs
+    found = report(clf, P, some)
+    gain = found.findings.audit.gain
+    assert -1 <= gain.low <= 0 <= gain.high <= 1
+    assert (
+        answers(found)["What to do next"].short == answers(report(clf, P))["What to do next"].short
+    )
+
+
+def test_the_measured_loss_has_the_interval_of_its_rows(moved):
+    audit = moved.findings.audit
+    value, low, high = audit.loss_gain
+    assert value == pytest.approx(audit.alone.log_loss - audit.adapted.log_loss)
+    rng = np.random.default_rng(0)
+    one, rows = Audit(2), rng.dirichlet([1, 1], (2, 400))
+    y = rng.integers(0, 2, 400)
+    one.see(1, 0, *rows, y)
+    less = np.log(rows[1, np.arange(400), y] / rows[0, np.arange(400), y])
+    assert one.loss_gain.high - less.mean() == pytest.approx(1.96 * less.std(ddof=1) / 20)
+    assert low < value < high
+
+
+def test_without_an_estimate_and_without_labels_nothing_is_said_of_intervals(clf):
+    P, y = draw(np.random.default_rng(0), 900, SOURCE)
+    plain = LabelShiftClassifier.from_probabilities(P, np.array(CLASSES)[y], learner="atlas")
+    found = answers(report(plain, stream(SOURCE, LATER)[0]))
+    assert found["What to do next"].short == "Label some rows"
+    assert "interval" not in found["What to do next"].long
+
+
+def test_without_times_a_batch_is_named_once(clf):
+    page = report(clf, stream(LATER, SOURCE, SOURCE, SOURCE)[0])
+    since = answers(page)["Since when"]
+    assert since.long.count("batch") == 1 or since.short != "It is over"
 
 
 def test_a_class_that_is_found_less_often_is_named(clf):

@@ -34,20 +34,31 @@ def test_the_same_source_gives_the_same_rehearsal():
 def test_harm_asks_for_more_caution(monkeypatch, harmed):
     tried = []
 
-    def always_harmful(source, how, shift, seed):
+    def always_harmful(source, how, shift, seed, streams):
         if shift == "none":
-            tried.append(how)
+            tried.append((how, len(streams)))
         loss = 0.9 if shift == harmed and math.isfinite(how[0]) else 0.5
         yield module.Rehearsed(shift, 0.0, 1, 5.0, 5.0, 0.5, loss, 5.0, 0.5, 0, 0)
 
     monkeypatch.setattr(module, "_played", always_harmful)
     careful, _ = rehearse(source_of(60, 3), Tracker())
     assert careful.caution == math.inf
-    assert tried == list(module.CAUTIONS)
+    first, *others = ((how, 3) for how in module.CAUTIONS)
+    assert tried == [first, (module.CAUTIONS[0], 9), *others]
+
+
+def test_three_unlucky_streams_are_not_enough(monkeypatch):
+    def unlucky(source, how, shift, seed, streams):
+        loss = 0.9 if 0 in streams else 0.5
+        yield module.Rehearsed(shift, 0.0, 1, 5.0, 5.0, 0.5, loss, 5.0, 0.5, 0, 0)
+
+    monkeypatch.setattr(module, "_played", unlucky)
+    careful, found = rehearse(source_of(60, 3), Tracker())
+    assert careful.caution == found.caution == 1.0
 
 
 def test_calls_are_asked_where_evidence_alone_does_harm(monkeypatch):
-    def harmful_without(source, how, shift, seed):
+    def harmful_without(source, how, shift, seed, streams):
         yield module.Rehearsed(shift, 0, 1, 5.0, 5.0, 0.5, 0.5 if how[1] else 0.9, 5.0, 0.5, 0, 0)
 
     assert not rehearse(source_of(600, 6, calibration="auto"), Tracker())[0].calls
@@ -61,6 +72,15 @@ def test_a_class_with_one_row_can_be_rehearsed():
     labels = np.r_[np.zeros(30, int), np.ones(30, int), 2]
     source = build_source(ProbabilityModel(classes=[0, 1, 2]), scores(labels, 3, rng), labels)
     assert np.isfinite([row.error for row in rehearse(source, Tracker())[1].rows]).all()
+
+
+def test_where_nothing_is_adapted_it_is_said(caplog):
+    rng = np.random.default_rng(0)
+    labels = np.arange(23) % 12
+    model = ProbabilityModel(classes=list(range(12)))
+    clf = LabelShiftClassifier(model, "tracker").fit(scores(labels, 12, rng), labels)
+    assert "nothing will be adapted" in caplog.text
+    assert str(clf.rehearsal_).startswith("nothing is adapted")
 
 
 def test_with_fewer_than_two_rows_a_class_nothing_is_adapted():

@@ -122,14 +122,20 @@ class Screen(io.StringIO):
 
 @pytest.mark.parametrize(
     ("module", "looked_at", "lines"),
-    [("priorshift.risk.compiled.steps", True, 1), ("priorshift.x", False, 0), ("theirs", True, 0)],
+    [
+        ("priorshift.risk.compiled.steps", True, 1),
+        ("priorshift.x", False, 0),
+        ("priorshift.x", None, 0),
+        ("theirs", True, 0),
+        (None, True, 0),
+    ],
 )
 def test_a_person_who_waits_for_the_compiler_is_told_once(
     monkeypatch, caplog, module, looked_at, lines
 ):
     compiled = numba.njit(lambda x: x + 1)
     compiled.__module__ = module
-    monkeypatch.setattr(sys, "stderr", Screen(looked_at))
+    monkeypatch.setattr(sys, "stderr", None if looked_at is None else Screen(looked_at))
     monkeypatch.setattr(NOTE, "told", False)
     assert compiled(1) == 2
     assert compiled(1.0) == 2.0

@@ -34,7 +34,8 @@ CAUTIONS = ((1.0, False), (1.0, True), (4.0, True), (16.0, True), (math.inf, Tru
 _POINTS, _NATS = 0.1, 0.02
 # Rows a batch, and rounds: fewer where a held-out row would come more often than so many times.
 _PLAYS, _FEWEST_ROUNDS, _TIMES = ((1, 200), (20, 100)), 20, 5
-_REPEATS = 3
+# Streams of each kind; few may be unlucky, so that more have to say so before caution is learned.
+_STREAMS, _MORE_STREAMS = range(3), range(3, 12)
 _SHIFTS = {"none": 0.0, "half": 0.5, "nearly all": 0.9}
 # Rows of a class that may become common: half of them are held out.
 _LEAST_ROWS = 4
@@ -108,7 +109,10 @@ class Rehearsal(NamedTuple):
         return cls(math.inf if caution is None else caution, tuple(Rehearsed(*r) for r in rows))
 
     def __str__(self) -> str:
-        lines = [f"caution {self.caution:g}; error in % (log-loss), without and with adapting"]
+        said = f"caution {self.caution:g}; error in % (log-loss), without and with adapting"
+        if math.isinf(self.caution):
+            said = "nothing is adapted; error in % (log-loss) of the model, and of it calibrated"
+        lines = [said]
         for row in self.rows:
             lines.append(
                 f"  {row.shift:>10}, {row.batch_size:2d} rows a batch: "
@@ -148,10 +152,12 @@ def rehearse(source: Source, learner: Any, seed: int = 0) -> tuple[Careful, Rehe
         row_weights=None if source.row_weights is None else source.row_weights[rows],
     )
     few = len(played.labels) < _ROWS_A_CLASS * source.n_classes
-    for how in CAUTIONS[-1:] if few else CAUTIONS:
-        found = list(_played(played, how, "none", seed))
+    first, *others = [(how, _STREAMS) for how in CAUTIONS]
+    tries = others[-1:] if few else [first, (first[0], _MORE_STREAMS), *others]
+    for how, streams in tries:
+        found = list(_played(played, how, "none", seed, streams))
         if all(row.harmless for row in found):
-            shifted = [row for s in _SHIFTED for row in _played(played, how, s, seed)]
+            shifted = [row for s in _SHIFTED for row in _played(played, how, s, seed, streams)]
             found += shifted
             if _harmless(shifted):
                 break
@@ -165,23 +171,25 @@ def _harmless(rows: list[Rehearsed]) -> bool:
     return bool(nats - 2 * noise <= _NATS)
 
 
-def _played(source: Source, how: tuple[float, bool], shift: str, seed: int) -> Iterator[Rehearsed]:
-    """Play streams of one kind, for each size of batches."""
+def _played(
+    source: Source, how: tuple[float, bool], shift: str, seed: int, streams: range
+) -> Iterator[Rehearsed]:
+    """Play streams of one kind, by their numbers, for each size of batches."""
     for batch_size, most in _PLAYS:
         # Rows that are drawn again and again tell nothing new.
         rounds = min(most, max(_FEWEST_ROUNDS, _TIMES * len(source.labels) // batch_size))
         kept = np.array(
             [
                 _one(source, how, _SHIFTS[shift], batch_size, rounds, (seed, number))
-                for number in range(_REPEATS)
+                for number in streams
             ]
         )
         *means, changed = kept.mean(axis=0).tolist()
         gaps = np.column_stack([kept[:, 1] - kept[:, 4], kept[:, 3] - kept[:, 5]])
-        noise = gaps.std(axis=0, ddof=1) / math.sqrt(_REPEATS)
+        noise = gaps.std(axis=0, ddof=1) / math.sqrt(len(streams))
         # Few streams may all be alike by chance: answers that differ are counted as well.
-        rows = _REPEATS * rounds * batch_size
-        noise[0] = max(noise[0], 100.0 * math.sqrt(changed * _REPEATS + 1.0) / rows)
+        rows = len(streams) * rounds * batch_size
+        noise[0] = max(noise[0], 100.0 * math.sqrt(changed * len(streams) + 1.0) / rows)
         yield Rehearsed(shift, _SHIFTS[shift], batch_size, *means, *noise.tolist())
 
 

@@ -25,10 +25,9 @@ class _Note(event.Listener):
     told = False
 
     def on_start(self, event: event.Event) -> None:
-        ours = event.data["dispatcher"].__module__.startswith("priorshift.")
-        # A terminal, or a notebook; there may be no stderr at all.
-        looked_at = hasattr(sys, "ps1") or (sys.stderr is not None and sys.stderr.isatty())
-        if ours and looked_at and not self.told:
+        ours = str(event.data["dispatcher"].__module__).startswith("priorshift.")
+        isatty = getattr(sys.stderr, "isatty", bool)  # stderr may be None, or have no such method
+        if ours and not self.told and (hasattr(sys, "ps1") or isatty()):  # ps1: a notebook
             self.told = True
             _log.warning("priorshift compiles its kernels, once on a machine: up to a minute")
 

@@ -26,7 +26,7 @@ class Advice(NamedTuple):
 
 def advise(found: Findings) -> Advice:
     """Return what follows from what was found: the first rule that holds."""
-    guard, (low, high), source = found.guard, _answers(found), _source(found)
+    guard, (source, (low, high), loss) = found.guard, _evidence(found)
     if guard is not None and guard.alarm:
         short, tone = "Find the cause first", "bad"
         long = "Rows look as no mix of the known classes does: adapting to a mix is not the remedy."
@@ -36,7 +36,7 @@ def advise(found: Findings) -> Advice:
             "While it lasts, keep the model as it is: with safety on, that is what happens.",
             "If the classes themselves have changed, new labelled rows are needed.",
         ]
-    elif high < 0 and (found.moved or found.audit.gain is not None):
+    elif high < 0 and (found.moved or source == "Labels"):
         short, tone = "Do not adapt", "bad"
         long = f"{source} say that adapted answers were right less often than those of the model."
         steps = ["Look at which classes lose, in the tables of what changes.", _MORE_ROWS]
@@ -49,7 +49,7 @@ def advise(found: Findings) -> Advice:
             "Label a few hundred random rows of the last weeks and give them to this report: what "
             "is estimated is then measured.",
         ]
-    elif found.moved and _better_probabilities(found):
+    elif found.moved and loss[0] > 0:
         short, tone = "Use today's mix", ""
         long = (
             "The class mix moved. It is not shown that more answers are right when adapted, but "
@@ -60,6 +60,10 @@ def advise(found: Findings) -> Advice:
             "class counts, it brings nothing that shows.",
             "Run the report again when more rows have come.",
         ]
+    elif found.moved and not source:
+        short, tone = "Label some rows", ""
+        long = "The class mix moved, and nothing says yet whether adapting makes answers better."
+        steps = ["Label a few hundred random rows and give them to this report."]
     elif found.moved:
         short, tone = "Keep the model as it is", ""
         long = (
@@ -83,23 +87,27 @@ def advise(found: Findings) -> Advice:
     return Advice(short, long, tone, steps)
 
 
-def _source(found: Findings) -> str:
-    """Where the numbers come from that the advice rests on."""
-    return "Estimates without labels" if found.audit.gain is None else "Labels"
+class _Evidence(NamedTuple):
+    """Where numbers come from, and intervals of what adapting gains: right answers, log-loss."""
+
+    source: str
+    answers: tuple[float, float]
+    log_loss: tuple[float, float]
 
 
-def _answers(found: Findings) -> tuple[float, float]:
-    """The interval of how many more answers are right: measured where it can be, or estimated."""
-    if found.audit.gain is not None:
-        return found.audit.gain.low, found.audit.gain.high
-    return (0.0, 0.0) if found.gains is None else found.gains.accuracy[1:]
-
-
-def _better_probabilities(found: Findings) -> bool:
-    """Whether the log-loss is less, beyond the interval where there is one."""
-    if found.audit.gain is not None:
-        return found.audit.adapted.log_loss < found.audit.alone.log_loss
-    return found.gains is not None and found.gains.log_loss[1] > 0
+def _evidence(found: Findings) -> _Evidence:
+    """What labels say where it decides; else labels or estimates, whichever say it more closely."""
+    sides, gain, loss = [], found.audit.gain, found.audit.loss_gain
+    if found.gains is not None:
+        estimated = found.gains.accuracy[1:], found.gains.log_loss[1:]
+        sides.append(_Evidence("Estimates without labels", *estimated))
+    if gain is not None and loss is not None:
+        measured = _Evidence("Labels", gain[1:], loss[1:])
+        if gain.low > 0 or gain.high < 0:
+            return measured
+        sides.append(measured)
+    nothing = _Evidence("", (0.0, 0.0), (0.0, 0.0))
+    return min(sides, key=lambda side: side.answers[1] - side.answers[0], default=nothing)
 
 
 def _losers(found: Findings) -> list[str]:

@@ -138,9 +138,8 @@ class Findings:
         distances, since = self.distances, self.shift.since
         if since is None:
             far = int(np.argmax(distances))
-            words = (
-                f"It was furthest away in {self._batches(far)} ({self._when(far)}), and is back."
-            )
+            names = dict.fromkeys((self._batches(far), self._when(far)))
+            words = f"It was furthest away in {', '.join(names)}, and is back."
             return [Answer("Since when?", "It is over", words)]
         half = int(np.argmax(distances >= 0.5 * distances.max()))
         first = int(np.searchsorted(self.history.index, since))
