@@ -48,6 +48,18 @@ def in_numpy(call, *arguments):
         return call(*arguments)
 
 
+def test_numpy_gives_the_same_of_large_batches():
+    source, learner = plain_source(np.full(5, 0.2)), Tracker()
+    one = two = learner.start(source)
+    for batch in batches(5, 12, 4000):
+        fast = learner.judged(source, one, batch, True)
+        slow = in_numpy(learner.judged, source, two, batch, True)
+        one, two = fast.state, slow.state
+        for found, expected in zip(leaves(one), leaves(two), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(fast.proba, slow.proba, atol=1e-9)
+
+
 @pytest.mark.parametrize("most", [1, 12])
 @pytest.mark.parametrize("classes", [2, 5, 30])
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from priorshift.learners.trackers import components
 from priorshift.learners.trackers.components import (
     Latest,
     Posterior,
@@ -173,3 +174,25 @@ def test_effective_size_matches_the_variance_of_draws(seed):
     mean = draws.mean(axis=0)
     expected = (mean * (1 - mean)).sum() / draws.var(axis=0).sum() - 1
     assert Latest.of(Posterior(weights, counts, counts)).size == pytest.approx(expected, rel=0.08)
+
+
+def test_of_many_rows_nothing_is_left_over(monkeypatch):
+    """One batch of 1,500 rows leads where EM ends; two steps, which are enough of 100, do not."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(3, 1500, p=[0.6, 0.3, 0.1])
+    ratios = np.exp(-0.5 * (rng.normal(1.5 * y, 1.0)[:, None] - 1.5 * np.arange(3)) ** 2)
+    alpha = np.array([[4.0, 12.0, 4.0]])
+    mix = alpha / alpha.sum()
+    for _ in range(1000):
+        mix = alpha + mix * ((1.0 / (mix @ ratios.T)) @ ratios)
+        mix /= mix.sum()
+
+    def left_over():
+        seen = look(alpha, ratios)
+        return np.abs((alpha + seen.counts) / (alpha.sum() + 1500) - mix).max(), seen.evidence[0]
+
+    gap, evidence = left_over()
+    monkeypatch.setattr(components, "em_steps", lambda rows: 2)
+    gap_of_two, evidence_of_two = left_over()
+    assert gap < 0.03 < 0.1 < gap_of_two
+    assert evidence > evidence_of_two

@@ -3,9 +3,8 @@ r"""What f0 calls rows: whether its calls are still those of the held-out set.
 How likely a batch is under a class prior depends on likelihood ratios, which few held-out rows of a
 class, or a poor model, make wrong; and the more classes there are, the more ways wrong ratios have
 to find a class prior that explains the rows better than the true one does. What f0 calls a row
-cannot be wrong in that way. (Of a row with a label, the label stands in the place of the call.) If
-nothing has changed, calls of held-out set and stream are exchangeable, whatever f0 is. So the next
-call is c with the chance
+cannot be wrong in that way. If nothing has changed, calls of held-out set and stream are
+exchangeable, whatever f0 is. So the next call is c with the chance
 
 .. math:: \frac{a_c + n_c}{\sum_{c'} (a_{c'} + n_{c'})},
 

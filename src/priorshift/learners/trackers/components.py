@@ -37,6 +37,8 @@ _SMALLEST_RATIO = 1e-9
 # Components that carry less than this are left out of a prediction; together they change no
 # probability by more than their sum.
 _NEGLIGIBLE = 1e-6
+# Rows of a batch that make another EM step worth its while, and the most steps.
+_LARGE, _MOST_STEPS = 256, 10
 _TINY = 1e-300
 RATES = (1.0, 15 / 16, *(2.0**-j for j in range(1, 11)))
 """Forgetting rates of the experts: from "this batch alone" to the last thousand rounds."""
@@ -105,8 +107,21 @@ class Look(NamedTuple):
     centre: FloatArray
 
 
+def em_steps(rows: int) -> int:
+    """How many EM steps a batch takes: one row one, few rows two, and more of them up to ten.
+
+    The next batch goes on from where few rows have led; of many at once nothing may be left over.
+
+    Examples
+    --------
+    >>> [em_steps(rows) for rows in (1, 100, 256, 1500, 10**6)]
+    [1, 2, 3, 7, 10]
+    """
+    return 1 if rows == 1 else min(2 + rows // _LARGE, _MOST_STEPS)
+
+
 def look(alpha: FloatArray, ratios: FloatArray) -> Look:
-    r"""Weigh components by a batch: two EM steps and a bound of the evidence.
+    r"""Weigh components by a batch: EM steps, two of few rows, and a bound of the evidence.
 
     For rows with responsibilities :math:`\rho_{ik} = m_k r_{ik} / (m^\top r_i)` and counts
     :math:`c = \sum_i \rho_i` Jensen's inequality gives
@@ -138,7 +153,7 @@ def look(alpha: FloatArray, ratios: FloatArray) -> Look:
     centre = alpha / total[:, None]
     fit = centre @ turned
     counts = centre * ((1.0 / fit) @ ratios)
-    if rows > 1:
+    for _ in range(em_steps(rows) - 1):
         centre = (alpha + counts) / (total + rows)[:, None]
         fit = centre @ turned
         counts = centre * ((1.0 / fit) @ ratios)

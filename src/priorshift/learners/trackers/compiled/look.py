@@ -9,6 +9,7 @@ from priorshift.learners.trackers.compiled.sums import dot, dots, log_rising, to
 from priorshift.risk.compiled._njit import inlined, strict
 
 _NEGLIGIBLE = 1e-6
+_LARGE, _MOST_STEPS = 256, 10
 _TINY = 1e-300
 
 
@@ -69,10 +70,11 @@ def look_at_rows(
     a, rows, nats = h * K, len(ratios), 0.0
     for k in range(K):
         centre[a + k] = alpha[a + k] / totals[h]
-    _expected(ratios, columns, a, K, counts, centre, weighed, sums)
-    for k in range(K):
-        centre[a + k] = (alpha[a + k] + counts[a + k]) / (totals[h] + rows)
     fits = _expected(ratios, columns, a, K, counts, centre, weighed, sums)
+    for _ in range(min(2 + rows // _LARGE, _MOST_STEPS) - 1):
+        for k in range(K):
+            centre[a + k] = (alpha[a + k] + counts[a + k]) / (totals[h] + rows)
+        fits = _expected(ratios, columns, a, K, counts, centre, weighed, sums)
     for i in range(rows):
         nats += math.log(fits[i])
     for k in range(a, a + K):
