@@ -196,7 +196,9 @@ class Model:
             return given
         width = len(self._columns)
         if any(not isinstance(row, list) or len(row) != width for row in given):
-            raise Problem("invalid_input", f"each row must be a list of {width} values")
+            names = ", ".join(map(str, self._columns[:20])) + (", ..." if width > 20 else "")
+            message = f"each row must be a list of {width} values, in the order {names}"
+            raise Problem("invalid_input", message)
         library = frame_library(row_kind(self.classifier))
         cells = zip(*given, strict=True) if given else [()] * width
         return library.DataFrame(dict(zip(self._columns, map(list, cells), strict=True)))
