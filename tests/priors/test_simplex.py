@@ -28,9 +28,9 @@ def test_against_quadratic_programme(seed, share):
         jac=lambda p: p - v,
         bounds=[(floor, 1.0)] * size,
         constraints={"type": "eq", "fun": lambda p: p.sum() - 1, "jac": np.ones_like},
-        options={"ftol": 1e-14},
+        options={"ftol": 1e-13},
     )
-    assert brute.success or brute.status == 8  # 8: rounding is all that is left
+    assert brute.success
     np.testing.assert_allclose(project_simplex(v, floor), brute.x, atol=1e-6)
 
 

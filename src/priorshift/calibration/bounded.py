@@ -49,10 +49,10 @@ def affordable_bounds(proba: FloatArray, rows: Rows) -> FloatArray:
     >>> bool(affordable_bounds(rows.proba, rows).max() < bounds_of(rows.counts).max())
     True
     """
-    bounds = bounds_of(rows.counts)
-    losses = [row_losses(P, rows.labels) @ rows.weights for P in (proba, np.exp(rows.logs))]
+    bounds, f0 = bounds_of(rows.counts), np.exp(rows.logs)
+    losses = [row_losses(P, rows.labels) @ rows.weights for P in (proba, f0)]
     most = float(max(losses)) + _COST
-    f0_errors = _errors(np.exp(rows.logs), rows, reweigh=False)
+    f0_errors = _errors(f0, rows, reweigh=False)
     allowed = np.maximum(f0_errors, _errors(proba, rows)) + _ANSWERS
     for _ in range(_HALVINGS):
         after = bounded(proba, rows.shares, bounds)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
+from priorshift.learners.trackers.careful import reluctant
 from priorshift.learners.trackers.compiled import fields
 from priorshift.learners.trackers.records import Plan
 from priorshift.typing import FloatArray
@@ -107,7 +108,8 @@ def shared_start(plan: Plan, start: FloatArray, rows: FloatArray) -> FloatArray:
         for field in (fields.BY_EVIDENCE, fields.BY_CALLS):
             belief = float(rows[:, at[field]].mean())
             found[at[field]] = min(max(belief, _EXTREME), 1.0 - _EXTREME)
-        found[at[fields.UNCHANGED]] = found[at[[fields.BY_EVIDENCE, fields.BY_CALLS]]].max()
+        likely = found[at[[fields.BY_EVIDENCE, fields.BY_CALLS]]].max()
+        found[at[fields.UNCHANGED]] = reluctant(likely)
     return found
 
 

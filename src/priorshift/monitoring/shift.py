@@ -45,8 +45,9 @@ _MEMORY, _FIRST_ROWS = 5000.0, 50.0
 _ODD = 1e-3
 # Nats that the present departure may be ahead: a return is seen before it has made up for more.
 _MOST_LEAD = 20.0
-# What a batch has to be ahead to count as a part of a departure.
-_LEAST_LEAD = 0.05
+# What a batch has to be ahead to count as a part of a departure; of batches that are not, so many
+# rows divide the lead by e: a class prior that is back is ahead of the source prior by nothing.
+_LEAST_LEAD, _FORGOTTEN = 0.05, 500.0
 
 
 class ShiftState(NamedTuple):
@@ -200,7 +201,8 @@ def follow_shift(
     np.maximum(ratios, 0.0, out=ratios)
     ratios /= source.prior
     wealth, log_total, ahead = _followed(reference, ratios, proba, state.log_wealth, t)
-    lead = state.lead + ahead - _LEAST_LEAD
+    keep = 1.0 if ahead > _LEAST_LEAD else math.exp(-n / _FORGOTTEN)
+    lead = keep * state.lead + ahead - _LEAST_LEAD
     share = n / (state.rows + n)
     return ShiftState(
         t=t,

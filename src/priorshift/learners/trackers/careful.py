@@ -11,22 +11,27 @@ Its forecast :math:`\nu` starts at the mean m of what the tracker reads of the h
 fitted to the held-out set and the batches together: with :math:`\rho_{ik}` the responsibilities of
 row i under :math:`\nu`, each class moves by
 
-.. math:: \log\nu_k \mathrel{+}= \frac{\sum_i (\rho_{ik} - \nu_k)}{S_k},\qquad
-    S_k = \sum_{held\ out} p_{ik}^2 / c + \sum_{stream} \rho_{ik}^2,
+.. math:: \log\nu_k \mathrel{+}= \frac{g_k}{S_k},\quad g_k = \sum_i (\rho_{ik} - \nu_k),\quad
+    S_k = \sum_{held\ out} \frac{(p_{ik} - m_k)^2}{4 c\,(1 - m_k)}
+    + \sum_{stream} \frac{(\rho_{ik} - \nu_k)^2}{1 - \nu_k},
 
-a Newton step with the diagonal of the information of all rows. Few held-out rows, or rows that say
-little of a class, let it go further: a difference that such a held-out set would show by chance is
-no evidence of a change. c is the caution. A class of which nothing is known counts half a row, and
-what of the belief has just come back starts again from the held-out set.
+a Newton step with the information of all rows on each class against the others (exact for two).
+Few held-out rows, or rows that say little of a class, let it go further: a difference that such a
+held-out set would show by chance is no evidence of a change. The 4 makes that two standard errors,
+c is the caution. A class of which nothing is known counts half a row, and what of the belief has
+just come back starts again from the held-out set.
 
 Two states follow each other as a Markov chain, unchanged and changed, and every batch weighs them
-by the evidence :math:`p(S_t \mid \nu)` and that of the tracker. For batches of one row and any
-stream, losses being minus log evidence,
+by the evidence :math:`p(S_t \mid \nu)` and that of the tracker. Rows of one batch come one by one,
+to second order: later ones find :math:`\nu` moved by those before, which adds
+:math:`\frac12 \sum_k (g_k^2 - \sum_i (\rho_{ik} - \nu_k)^2) / S_k` to the log evidence. For batches
+of one row and any stream, losses being minus log evidence,
 
 .. math:: L_T(mixture) \le \min\Big(L_T(unchanged) + T \ln\frac{1}{1 - leave},\
     L_T(tracker) + T \ln\frac{1}{1 - back}\Big) + \ln 2 .
 
-The class probabilities of both are mixed with the belief in each.
+The class probabilities of both are mixed, and as harm weighs more than a gain that is missed, the
+odds that nothing has changed count 20 times: while nobody knows, f0 answers.
 """
 
 from __future__ import annotations
@@ -66,6 +71,10 @@ from priorshift.typing import FloatArray, IntArray
 _FIRST_BELIEF = 0.5
 # Rows that even a class of which nothing is known is worth, and the longest step of a batch.
 _LEAST_ROWS, _LONGEST = 0.5, 1.0
+# What divides the information of the held-out set: a change is what two standard errors are not.
+_STANDARD_ERRORS = 2.0**2
+# How many times harm weighs what a gain does that is missed.
+_HARM = 20.0
 # Beyond this belief that nothing has changed, its class prior cannot be taken out of the mixture.
 _NEARLY_SURE = 0.99
 # The least share of a class, as of a source's prior.
@@ -75,9 +84,10 @@ _SMALLEST_SHARE = 1e-6
 class Unchanged(NamedTuple):
     """The hypothesis that nothing has changed, after some batches.
 
-    ``belief`` is how likely it is, the larger one of ``by_evidence`` and ``calls.belief``: the
-    stream has changed if both say so. ``moved`` (K,) is the logarithm of its class prior over the
-    mean of the held-out set, up to a constant, ``rows`` (K,) are the squares :math:`S_k`.
+    ``belief`` is how far f0 answers: how likely nothing has changed is, by the larger one of
+    ``by_evidence`` and ``calls.belief`` (the stream has changed if both say so), with odds that
+    count 20 times. ``moved`` (K,) is the logarithm of its class prior over the mean of the held-out
+    set, up to a constant, ``rows`` (K,) are the squares :math:`S_k`.
     """
 
     belief: float
@@ -194,12 +204,12 @@ class Careful(Learner):
         held = self.held(source)
         belief = _FIRST_BELIEF if math.isfinite(self.caution) else 1.0
         moved, calls = np.zeros(source.n_classes), start_calls(len(held.calls), belief)
-        nothing = Unchanged(belief, belief, moved, self.first_rows(held), calls)
+        nothing = Unchanged(reluctant(belief), belief, moved, self.first_rows(held), calls)
         return CarefulState(0, self.learner.start(held.source), nothing)
 
     def first_rows(self, held: Held) -> FloatArray:
         """The squares (K,) before the first batch."""
-        return held.rows / self.caution + _LEAST_ROWS
+        return held.rows / (_STANDARD_ERRORS * self.caution) + _LEAST_ROWS
 
     def predict_proba(self, source: Source, state: CarefulState, batch: Batch) -> FloatArray:
         """Class probabilities of both hypotheses, mixed."""
@@ -274,13 +284,18 @@ class Careful(Learner):
         lead += float(np.log(fit).sum()) - nats
         shares = evidence * prior
         shares /= fit[:, None]
-        rows = rows + np.einsum("ik,ik->k", shares, shares)
-        step = (shares.sum(axis=0) - len(fit) * prior) / rows
-        moved = moved + np.clip(step, -_LONGEST, _LONGEST)
+        squares = np.square(shares - prior).sum(axis=0)
+        rows = rows + squares / np.maximum(1.0 - prior, TINY)
+        ahead = shares.sum(axis=0) - len(fit) * prior
+        step = np.clip(ahead / rows, -_LONGEST, _LONGEST)
+        moved = moved + step
+        if len(fit) > 1:
+            lead += float((step * (ahead - 0.5 * step * rows) - 0.5 * squares / rows).sum())
         if math.isinf(self.caution):
             return before._replace(moved=moved, rows=rows)
         after, by_calls = float(expit(lead)), weigh_calls(before.calls, called, calls)
-        return Unchanged(max(after, by_calls.belief), after, moved, rows, by_calls)
+        belief = reluctant(max(after, by_calls.belief))
+        return Unchanged(belief, after, moved, rows, by_calls)
 
     def prior(self, source: Source, state: CarefulState) -> FloatArray:
         """The class prior after the last batch: the source's as far as nothing has changed."""
@@ -316,7 +331,11 @@ class Careful(Learner):
         batch = self.learner.read(held.source, late.batch)
         after = evidence_rows(held.source, batch)
         before = evidence_rows(held.source, batch._replace(known=late.before))
-        own = held.source.prior * np.exp(state.unchanged.moved)
+        # Labels tell the class prior as those of the held-out set do: where f0 tells less, what
+        # moved it is how f0 was read.
+        rows = len(held.source.labels) * held.source.prior / (_STANDARD_ERRORS * self.caution)
+        moved = np.minimum(self.first_rows(held) / (rows + _LEAST_ROWS), 1.0)
+        own = held.source.prior * np.exp(moved * state.unchanged.moved)
         own /= own.sum()
         gain, shares = 0.0, []
         for sign, prior in ((1.0, own), (-1.0, self.learner.prior(held.source, state.inner))):
@@ -325,13 +344,13 @@ class Careful(Learner):
             parts = evidence * own
             shares.append((parts / parts.sum(axis=1, keepdims=True)).sum(axis=0))
         unchanged = state.unchanged
-        step = (shares[0] - shares[1]) / unchanged.rows
+        step = (shares[0] - shares[1]) / np.maximum(unchanged.rows, rows)
         by_evidence = _raised(unchanged.by_evidence, gain)
         calls = unchanged.calls
         if len(calls.counts):
             calls = calls._replace(belief=_raised(calls.belief, gain))
         moved = unchanged.moved + np.clip(step, -_LONGEST, _LONGEST)
-        belief = max(by_evidence, calls.belief)
+        belief = reluctant(max(by_evidence, calls.belief))
         return Unchanged(belief, by_evidence, moved, unchanged.rows, calls)
 
     def weights(self, source: Source, state: CarefulState) -> FloatArray | None:
@@ -403,6 +422,17 @@ def unchanged_of(parts: list[Any]) -> Unchanged:
     return Unchanged(float(belief), float(by_evidence), moved, rows, calls)
 
 
+def reluctant(belief: float) -> float:
+    """How far f0 answers, where nothing has changed with this belief.
+
+    Examples
+    --------
+    >>> [round(reluctant(belief), 2) for belief in (0.0, 0.001, 0.05, 0.5, 1.0)]
+    [0.0, 0.02, 0.51, 0.95, 1.0]
+    """
+    return _HARM * belief / (_HARM * belief + 1.0 - belief)
+
+
 def _raised(belief: float, nats: float) -> float:
     """A belief after so many nats in its favour."""
     belief = min(max(belief, TINY), 1.0 - TINY)
@@ -458,7 +488,7 @@ def _held(learner: Any, source: Source, calls: bool) -> Held:
     mean = np.where(counts > 0, np.maximum(weights @ proba, _SMALLEST_SHARE), source.prior)
     reading = replace(source, prior=mean / mean.sum())
     reading.derived.update(source.derived)
-    squares = len(rows) * (weights @ (proba * proba))
+    squares = len(rows) * (weights @ np.square(proba - mean)) / np.maximum(1.0 - mean, TINY)
     labels = source.labels[rows]
     f0 = source.f0_proba[rows]
     gains = row_losses(f0, labels) - row_losses(proba, labels)

@@ -20,7 +20,7 @@ from priorshift.risk.compiled._njit import inlined, strict
 
 # As in careful.py.
 _LEAVE, _BACK = 1e-4, 1e-3
-_LONGEST, _TINY = 1.0, 1e-12
+_LONGEST, _TINY, _HARM = 1.0, 1e-12, 20.0
 
 
 @inlined
@@ -61,15 +61,19 @@ def weigh_within(
             part[k] = row[k] * own[k] / fit
         for k in range(K):
             seen[k] += part[k]
-            squared[k] += part[k] * part[k]
+            squared[k] += (part[k] - own[k]) ** 2
     for k in range(K):
-        x[squares + k] += squared[k]
-        step = (seen[k] - rows * own[k]) / x[squares + k]
-        x[moved + k] += min(max(step, -_LONGEST), _LONGEST)
+        x[squares + k] += squared[k] / max(1.0 - own[k], _TINY)
+        known, ahead = x[squares + k], seen[k] - rows * own[k]
+        step = min(max(ahead / known, -_LONGEST), _LONGEST)
+        x[moved + k] += step
+        if rows > 1:
+            lead += step * (ahead - 0.5 * step * known) - 0.5 * squared[k] / known
     if caution < math.inf:
         x[at[BY_EVIDENCE]] = expit(lead)
         weigh_calls(x, called, at, calls)
-        x[at[UNCHANGED]] = max(x[at[BY_EVIDENCE]], x[at[BY_CALLS]])
+        likely = max(x[at[BY_EVIDENCE]], x[at[BY_CALLS]])
+        x[at[UNCHANGED]] = _HARM * likely / (_HARM * likely + 1.0 - likely)
 
 
 @strict
