@@ -11,11 +11,12 @@ from scipy.special import ndtri
 from priorshift._extras import need
 from priorshift._numerics import class_shares, row_argmax
 from priorshift._validation import check_chance
-from priorshift.insight.present import newest_interval, no_history, on_held_out
-from priorshift.monitoring.believed import reading
+from priorshift.insight.present import judged_then, newest_interval, no_history, on_held_out
+from priorshift.monitoring.believed import covariance, reading
 from priorshift.monitoring.history import FIELDS, History
 from priorshift.monitoring.influence import moments_of
 from priorshift.monitoring.metrics import Weighed, accuracy, share_interval
+from priorshift.priors import project_simplex
 from priorshift.source import Source
 from priorshift.stream import Deployment, Stream
 from priorshift.typing import AnyArray, FloatArray, IntArray
@@ -53,8 +54,9 @@ def history_columns(
     columns["time"] = np.where(np.isfinite(columns["time"]), columns["time"], np.nan)
     for name in ("guard", "shift"):
         columns[f"{name}_p_value"] = np.exp(columns.pop(f"{name}_log_p"))
+    judged = _judged_past(deployment, stream.history)[part]
     columns["accuracy"], columns["accuracy_unadapted"] = _past_accuracies(
-        deployment, stream, records
+        deployment, stream, records, judged
     )
     low, high = _past_intervals(source, records, level)
     newest = records.field("round") == stream.history.field("round")[-1:]
@@ -72,21 +74,51 @@ def _step(deployment: Deployment) -> int:
     return max(1, len(deployment.source.labels) // _PAST_ROWS)
 
 
+def _judged_past(deployment: Deployment, history: History) -> FloatArray:
+    """Class priors (R, K) to judge records by: learners' own, held against the rows they rest on.
+
+    As in the present (``believed.py``), but for older records the difference is weighed class by
+    class, with influence functions at the source prior: exact ones take milliseconds each.
+    """
+    source, prior, linear = deployment.source, history.priors, reading(deployment.source)
+    if not len(prior):
+        return prior
+    rows, size = history.field("rows"), np.maximum(history.field("size"), 1.0)
+    ends = np.cumsum(rows)
+    begins = np.concatenate([[0.0], ends])
+    first = np.maximum(np.searchsorted(begins, ends - size, side="right") - 1, 0)
+    covered = (ends - begins[first])[:, None]
+
+    def recent(values: FloatArray) -> FloatArray:
+        """Means of the rows that a record rests on."""
+        sums = np.cumsum(np.vstack([np.zeros_like(values[:1]), rows[:, None] * values]), axis=0)
+        return np.asarray((sums[1:] - sums[first]) / covered)
+
+    gap = (recent(history.read) / source.prior) @ linear.inverse.T - recent(prior)
+    noise = _variance(source, project_simplex(recent(prior) + gap), covered)
+    own, K = _variance(source, prior, size[:, None]).sum(axis=1), source.n_classes
+    far = (gap**2 / noise).sum(axis=1) * (K - 1) / K
+    share = np.maximum(1.0 - (K - 1) / np.maximum(far, _TINY), own / (own + noise.sum(axis=1)))
+    judged = project_simplex(prior + share[:, None] * gap)
+    judged[-1] = judged_then(deployment, history).prior
+    return judged
+
+
 def _past_accuracies(
-    deployment: Deployment, stream: Stream, records: History
+    deployment: Deployment, stream: Stream, records: History, judged: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Estimated accuracies (R,), adapted and unadapted, under the class prior of each record.
+    """Estimated accuracies (R,), adapted and unadapted, under class priors (R, K) to judge by.
 
     Adapted is NaN for a learner whose predictions do not follow from its class prior.
     """
     source, found = deployment.source, np.full((2, len(records.records)), np.nan)
     rows = np.arange(0, len(source.labels), _step(deployment))
     f0 = source.f0_proba[rows]
-    sides: list[Iterable[Any]] = [((prior, f0, rows) for prior in records.priors)]
+    sides: list[Iterable[Any]] = [((f0, rows) for _ in judged)]
     if deployment.learner.reweights:
         sides.append(_adapted(deployment, stream, records))
     for side, past in enumerate(sides):
-        for place, (prior, proba, some) in enumerate(past):
+        for place, (prior, (proba, some)) in enumerate(zip(judged, past, strict=True)):
             weights = None if source.row_weights is None else source.row_weights[some]
             held = Weighed.of(proba, source.labels[some], prior, weights)
             found[side, place] = accuracy(held).value[0]
@@ -95,18 +127,19 @@ def _past_accuracies(
 
 def _adapted(
     deployment: Deployment, stream: Stream, records: History
-) -> Iterator[tuple[FloatArray, FloatArray, IntArray]]:
-    """Of each record the class prior, and the held-out rows as they were adapted to then."""
+) -> Iterator[tuple[FloatArray, IntArray]]:
+    """Of each record the held-out rows as they were adapted to then, and their numbers."""
     guard = records.field("guard") * (deployment.on_alarm == "fall-back")
     for prior, still, share in zip(records.priors, records.field("unchanged"), guard, strict=True):
-        yield prior, *on_held_out(deployment, stream, prior, still, share, _step(deployment))
+        yield on_held_out(deployment, stream, prior, still, share, _step(deployment))
 
 
 class Gains(NamedTuple):
     """What adapting has gained over the whole of a history, estimated without labels.
 
     Each is a triple: the estimate, and the ends of its interval, which allows for the draw of the
-    held-out rows. ``accuracy`` is a share of the rows; ``log_loss`` is by how much it became less.
+    held-out rows and for the class prior being estimated. ``accuracy`` is a share of the rows;
+    ``log_loss`` is by how much it became less.
     """
 
     accuracy: tuple[float, float, float]
@@ -125,19 +158,27 @@ def past_gains(deployment: Deployment, stream: Stream, level: float = 0.9) -> Ga
     source, records = deployment.source, stream.history
     if not deployment.learner.reweights:
         return None
-    shares, gained = records.field("rows"), np.zeros((2, 1))
+    seen, gained, apart = records.field("rows").sum(), np.zeros((2, 1)), np.zeros((2, 1))
+    parts = records.field("rows") / seen
+    judged = _judged_past(deployment, records)
     past = _adapted(deployment, stream, records)
-    for (prior, proba, rows), part in zip(past, shares / shares.sum(), strict=True):
+    for prior, (proba, rows), part in zip(judged, past, parts, strict=True):
         labels, alone = source.labels[rows], source.f0_proba[rows]
         own = np.arange(len(rows))
         right = (row_argmax(proba) == labels) * 1.0 - (row_argmax(alone) == labels)
         less = np.log(
             np.maximum(proba[own, labels], _LEAST) / np.maximum(alone[own, labels], _LEAST)
         )
-        gained = gained + part * prior[labels] * np.array([right, less])
+        gains = part * np.array([right, less])
+        gained, apart = gained + prior[labels] * gains, apart + gains
     weights = class_shares(labels, None if source.row_weights is None else source.row_weights[rows])
-    means = np.array([np.bincount(labels, weights * one, source.n_classes) for one in gained])
+    means, by_class = (
+        np.array([np.bincount(labels, weights * one, source.n_classes) for one in both])
+        for both in (gained, apart)
+    )
     variances = ((gained - means[:, labels]) ** 2 * weights**2).sum(axis=1)
+    noise = covariance(source, parts @ judged, seen, reading(source).held_out)
+    variances += np.einsum("gj,jk,gk->g", by_class, noise, by_class)
     half = float(ndtri((1.0 + level) / 2.0)) * np.sqrt(variances)
     found = [
         (float(value), float(value - width), float(value + width))

@@ -74,8 +74,13 @@ def newest_interval(
     deployment: Deployment, history: History, level: float
 ) -> tuple[FloatArray, FloatArray]:
     """The ends (K,) that ``prior_interval`` gave right after the newest batch of a history."""
+    return _around(deployment, history.priors[-1], judged_then(deployment, history), level)
+
+
+def judged_then(deployment: Deployment, history: History) -> Believed:
+    """The class prior to judge by right after the newest batch of a history."""
     own, size = history.priors[-1], max(float(history.field("size")[-1]), 1.0)
-    return _around(deployment, own, _judged(deployment, own, size, history), level)
+    return _judged(deployment, own, size, history)
 
 
 def _around(

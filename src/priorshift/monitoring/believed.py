@@ -64,7 +64,7 @@ def believed(source: Source, prior: FloatArray, size: float) -> Believed:
     prior = check_prior(prior, source.n_classes)
     check_positive("size, the number of rows behind the prior,", size)
     h = influence_at(source, prior, size).held_out
-    return Believed(prior, _covariance(source, prior, size, h), float(size), h)
+    return Believed(prior, covariance(source, prior, size, h), float(size), h)
 
 
 def known(source: Source, prior: FloatArray) -> Believed:
@@ -117,7 +117,7 @@ def reconciled(
     own, linear = believed(source, prior, size), reading(source)
     told = linear.inverse @ (read / source.prior)
     h = linear.held_out
-    noise = _covariance(source, project_simplex(told), rows, h)
+    noise = covariance(source, project_simplex(told), rows, h)
     gap = told - then
     # Half a row more or less of a class is no contradiction.
     far = gap @ np.linalg.pinv(noise + np.eye(len(gap)) * (0.5 / rows) ** 2, hermitian=True) @ gap
@@ -139,12 +139,21 @@ def reading(source: Source) -> Influence:
     return influence_at(source, source.prior, 1e12)
 
 
-def _covariance(source: Source, prior: FloatArray, size: float, h: FloatArray) -> FloatArray:
-    """Covariance (K, K) of a class prior estimated from ``size`` rows, held-out set included.
+def covariance(source: Source, prior: FloatArray, size: float, h: FloatArray) -> FloatArray:
+    """Return the covariance (K, K) of a class prior estimated from ``size`` rows.
 
-    ``h`` (n, K) are the influence functions' values at held-out rows. No direction has more
-    variance than a prior that is drawn anywhere from the simplex: an estimate that f0 says little
-    about still is a class prior.
+    What the draw of the held-out set does is included. ``h`` (n, K) are the influence functions'
+    values at held-out rows. No direction has more variance than a prior that is drawn anywhere
+    from the simplex: an estimate that f0 says little about still is a class prior.
+
+    Examples
+    --------
+    >>> from priorshift.source.model import ProbabilityModel
+    >>> from priorshift.source import build_source
+    >>> sure = np.repeat(np.eye(2), 10**4, axis=0)
+    >>> source = build_source(ProbabilityModel(classes=[0, 1]), sure, sure.argmax(axis=1))
+    >>> covariance(source, source.prior, 100, reading(source).held_out).round(4).tolist()
+    [[0.0025, -0.0025], [-0.0025, 0.0025]]
     """
     means, counts = class_means(source, h), np.maximum(source.counts, 1)
     drawn, held = prior / size, prior**2 / counts
@@ -152,8 +161,8 @@ def _covariance(source: Source, prior: FloatArray, size: float, h: FloatArray) -
     squares = (
         h.T * ((drawn + held)[source.labels] * class_shares(source.labels, source.row_weights))
     ) @ h
-    covariance = squares - np.outer(mean, mean) / size - (means * held) @ means.T
-    values, vectors = np.linalg.eigh(covariance)
+    whole = squares - np.outer(mean, mean) / size - (means * held) @ means.T
+    values, vectors = np.linalg.eigh(whole)
     most = 1.0 / (source.n_classes * (source.n_classes + 1.0))
     capped: FloatArray = (vectors * np.clip(values, 0.0, most)) @ vectors.T
     return capped
