@@ -12,14 +12,16 @@ fitted to the held-out set and the batches together: with :math:`\rho_{ik}` the 
 row i under :math:`\nu`, each class moves by
 
 .. math:: \log\nu_k \mathrel{+}= \frac{g_k}{S_k},\quad g_k = \sum_i (\rho_{ik} - \nu_k),\quad
-    S_k = \sum_{held\ out} \frac{(p_{ik} - m_k)^2}{4 c\,(1 - m_k)}
+    S_k = \frac{n_k}{n_k + 10} \sum_{held\ out} \frac{(p_{ik} - m_k)^2}{c\,(1 - m_k)}
     + \sum_{stream} \frac{(\rho_{ik} - \nu_k)^2}{1 - \nu_k},
 
 a Newton step with the information of all rows on each class against the others (exact for two).
 Few held-out rows, or rows that say little of a class, let it go further: a difference that such a
-held-out set would show by chance is no evidence of a change. The 4 makes that two standard errors,
-c is the caution. A class of which nothing is known counts half a row, and what of the belief has
-just come back starts again from the held-out set.
+held-out set would show by chance is no evidence of a change. Nor is one of 2.5 standard errors of
+the held-out set, beyond which it cannot go. c is the caution; :math:`n_k` rows of a class count a
+little less than they are, since the calibration was fitted on the same few. A class of which
+nothing is known counts half a row, and what of the belief has just come back starts again from the
+held-out set.
 
 Two states follow each other as a Markov chain, unchanged and changed, and every batch weighs them
 by the evidence :math:`p(S_t \mid \nu)` and that of the tracker. Rows of one batch come one by one,
@@ -71,8 +73,9 @@ from priorshift.typing import FloatArray, IntArray
 _FIRST_BELIEF = 0.5
 # Rows that even a class of which nothing is known is worth, and the longest step of a batch.
 _LEAST_ROWS, _LONGEST = 0.5, 1.0
-# What divides the information of the held-out set: a change is what two standard errors are not.
-_STANDARD_ERRORS = 2.0**2
+# Standard errors of the held-out set that its class prior may move; rows of a class of which half
+# count.
+_REACH, _HALF_KNOWN = 2.5, 10.0
 # How many times harm weighs what a gain does that is missed.
 _HARM = 20.0
 # Beyond this belief that nothing has changed, its class prior cannot be taken out of the mixture.
@@ -209,7 +212,7 @@ class Careful(Learner):
 
     def first_rows(self, held: Held) -> FloatArray:
         """The squares (K,) before the first batch."""
-        return held.rows / (_STANDARD_ERRORS * self.caution) + _LEAST_ROWS
+        return held.rows / self.caution + _LEAST_ROWS
 
     def predict_proba(self, source: Source, state: CarefulState, batch: Batch) -> FloatArray:
         """Class probabilities of both hypotheses, mixed."""
@@ -287,8 +290,8 @@ class Careful(Learner):
         squares = np.square(shares - prior).sum(axis=0)
         rows = rows + squares / np.maximum(1.0 - prior, TINY)
         ahead = shares.sum(axis=0) - len(fit) * prior
-        step = np.clip(ahead / rows, -_LONGEST, _LONGEST)
-        moved = moved + step
+        step, reach = np.clip(ahead / rows, -_LONGEST, _LONGEST), _REACH / np.sqrt(first)
+        moved = np.clip(moved + step, -reach, reach)
         if len(fit) > 1:
             lead += float((step * (ahead - 0.5 * step * rows) - 0.5 * squares / rows).sum())
         if math.isinf(self.caution):
@@ -333,7 +336,7 @@ class Careful(Learner):
         before = evidence_rows(held.source, batch._replace(known=late.before))
         # Labels tell the class prior as those of the held-out set do: where f0 tells less, what
         # moved it is how f0 was read.
-        rows = len(held.source.labels) * held.source.prior / (_STANDARD_ERRORS * self.caution)
+        rows = len(held.source.labels) * held.source.prior / self.caution
         moved = np.minimum(self.first_rows(held) / (rows + _LEAST_ROWS), 1.0)
         own = held.source.prior * np.exp(moved * state.unchanged.moved)
         own /= own.sum()
@@ -489,6 +492,7 @@ def _held(learner: Any, source: Source, calls: bool) -> Held:
     reading = replace(source, prior=mean / mean.sum())
     reading.derived.update(source.derived)
     squares = len(rows) * (weights @ np.square(proba - mean)) / np.maximum(1.0 - mean, TINY)
+    squares *= counts / (counts + _HALF_KNOWN)
     labels = source.labels[rows]
     f0 = source.f0_proba[rows]
     gains = row_losses(f0, labels) - row_losses(proba, labels)

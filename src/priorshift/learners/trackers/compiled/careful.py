@@ -20,7 +20,7 @@ from priorshift.risk.compiled._njit import inlined, strict
 
 # As in careful.py.
 _LEAVE, _BACK = 1e-4, 1e-3
-_LONGEST, _TINY, _HARM = 1.0, 1e-12, 20.0
+_LONGEST, _REACH, _TINY, _HARM = 1.0, 2.5, 1e-12, 20.0
 
 
 @inlined
@@ -66,7 +66,8 @@ def weigh_within(
         x[squares + k] += squared[k] / max(1.0 - own[k], _TINY)
         known, ahead = x[squares + k], seen[k] - rows * own[k]
         step = min(max(ahead / known, -_LONGEST), _LONGEST)
-        x[moved + k] += step
+        reach = _REACH / math.sqrt(first[k])
+        x[moved + k] = min(max(x[moved + k] + step, -reach), reach)
         if rows > 1:
             lead += step * (ahead - 0.5 * step * known) - 0.5 * squared[k] / known
     if caution < math.inf:
