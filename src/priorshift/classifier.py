@@ -964,8 +964,8 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         ``rough_interval`` saying which; ``size``, the rows that the class prior rests on;
         ``accuracy`` and ``accuracy_unadapted``, estimated;
         ``guard``, the share that the source model as it is has in every prediction at
-        ``on_alarm="fall-back"``, and ``guard_p_value``; ``unchanged``, the belief that nothing has
-        changed; ``shift_p_value``; ``regime``, the round in which it was first seen.
+        ``on_alarm="fall-back"``, and ``guard_p_value``; ``unchanged``, the share that it has as
+        nothing may have changed; ``shift_p_value``; ``regime``, the round that saw it first.
         """
         self._fitted()
         return insight.history(self.deployment_, self.stream_)

@@ -309,7 +309,7 @@ def test_the_summary_is_of_all_streams(make):
     np.testing.assert_allclose(found.prior, priors.mean(axis=0))
     distances = 0.5 * np.abs(priors - clf.source_.prior).sum(axis=1)
     assert found.moved[0].distance == pytest.approx(distances.max())
-    assert found.changed == sum(fleet.stream(key).state.unchanged.belief < 0.5 for key in fleet.ids)
+    assert found.changed == sum(fleet.stream(key).state.unchanged.likely < 0.5 for key in fleet.ids)
 
 
 def test_intervals_hold_the_prior(make, rows):

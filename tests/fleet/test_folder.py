@@ -231,7 +231,7 @@ def check_kills(classifier, folder, kills, streams):
     twin.adapt(*one_call(0, streams))  # which also compiles, before there is a child
     twin.save(folder)
     done, rng = 1, np.random.default_rng(0)
-    for _ in range(kills):
+    for killed in range(1, 5 * kills + 1):
         child = os.fork()
         if child == 0:
             try:
@@ -250,6 +250,8 @@ def check_kills(classifier, folder, kills, streams):
         assert (fleet._store.read(np.arange(streams)) == twin._store.read(np.arange(streams))).all()
         assert set(fleet.lost) in (set(), set(range(streams)))
         fleet.close()
+        if killed >= kills and done > kills:  # on a busy machine children come to nothing
+            break
     assert done > kills
 
 

@@ -9,7 +9,7 @@ from benchmarks.insight import Gauss
 from priorshift import InputError, LabelShiftClassifier, SourceError
 from priorshift.insight import judged_by
 from priorshift.learners import LEARNERS
-from priorshift.learners.trackers.careful import Careful
+from priorshift.learners.trackers.careful import Careful, reluctant
 from priorshift.monitoring.believed import believed, reading, reconciled
 from priorshift.monitoring.metrics import Weighed, accuracy
 
@@ -100,8 +100,9 @@ def test_what_is_predicted_of_held_out_rows_is_mixed_as_predictions_are(shifted)
     some, fewer = learner.held_out_proba(source, state, prior, 1.0, step=7)
     assert np.allclose(some, every[::7])
     assert (fewer == numbers[::7]).all()
-    mixed, _ = learner.held_out_proba(source, state, 0.5 * prior + 0.5 * source.prior, 0.5)
-    assert np.allclose(mixed, 0.5 * one + 0.5 * every)
+    told, belief = 0.5 * prior + 0.5 * source.prior, reluctant(0.5)
+    mixed, _ = learner.held_out_proba(source, state, told, belief)
+    assert np.allclose(mixed, (1 - belief) * one + belief * every)
     held = learner.held(source)
     still = held.corrected * source.proba + (1 - held.corrected) * source.f0_proba
     assert np.allclose(every, still[numbers], atol=1e-6)

@@ -219,14 +219,18 @@ class TrackerForm:
         prior = np.asarray(mass / mass.sum(axis=-1, keepdims=True))
         if self._careful is None or self._held is None:
             return prior
-        belief = rows[:, self._plan.at[fields.UNCHANGED], None]
+        belief = self._unchanged(rows)[:, None]
         told = self._careful.told(self._held, self._outer, prior)
         return np.asarray((1.0 - belief) * told + belief * self._outer.prior)
 
+    def _unchanged(self, rows: FloatArray) -> FloatArray:
+        """How likely (M,) it is that nothing has changed in streams."""
+        witnesses = self._plan.at[[fields.BY_EVIDENCE, fields.BY_CALLS]]
+        return np.asarray(rows[:, witnesses].max(axis=1))
+
     def changed(self, rows: FloatArray) -> FloatArray:
         """How likely (M,) streams are to have changed; 1 where safety is off."""
-        place = self._plan.at[fields.UNCHANGED]
-        return np.ones(len(rows)) if place < 0 else 1.0 - rows[:, place]
+        return np.ones(len(rows)) if self._careful is None else 1.0 - self._unchanged(rows)
 
     def shared_start(self, rows: FloatArray) -> FloatArray:
         """The row (W,) of a new stream, after what streams with these rows have shown."""

@@ -175,7 +175,7 @@ class Learner(ABC):
         return -1
 
     def unchanged(self, source: Source, state: Any) -> float:
-        """The belief that nothing has changed since the held-out set; 0 where none is kept."""
+        """How far f0 answers, as nothing may have changed since the held-out set; 0 to 1."""
         return 0.0
 
     def held_out_proba(
@@ -184,9 +184,9 @@ class Learner(ABC):
         """What it would predict of held-out rows, (n, K), and the numbers (n,) of these rows.
 
         Honest as far as it can be: no row is judged by a calibration or correction that it was
-        fitted to. A learner that reweights f0 does so to ``prior``, ``unchanged`` being its belief
-        in no change; the predictions of all others are those of its present state. With ``step``
-        only of every step-th row.
+        fitted to. A learner that reweights f0 does so to ``prior``, ``unchanged`` being how far f0
+        answers; the predictions of all others are those of its present state. With ``step`` only of
+        every step-th row.
         """
         every = np.arange(0, len(source.labels), step)
         if self.reweights:

@@ -57,7 +57,7 @@ class Record(NamedTuple):
     size : float
         Rows that the class prior rests on.
     unchanged : float
-        The belief that nothing has changed since the held-out set.
+        How far f0 answers, as far as nothing has changed since the held-out set.
     guard, guard_log_p : float
         How far the guard trusts f0 as it is, and the logarithm of its smallest p-value so far.
     shift_log_p : float

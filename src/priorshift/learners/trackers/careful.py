@@ -87,10 +87,10 @@ _SMALLEST_SHARE = 1e-6
 class Unchanged(NamedTuple):
     """The hypothesis that nothing has changed, after some batches.
 
-    ``belief`` is how far f0 answers: how likely nothing has changed is, by the larger one of
-    ``by_evidence`` and ``calls.belief`` (the stream has changed if both say so), with odds that
-    count 20 times. ``moved`` (K,) is the logarithm of its class prior over the mean of the held-out
-    set, up to a constant, ``rows`` (K,) are the squares :math:`S_k`.
+    ``likely`` is the larger one of ``by_evidence`` and ``calls.belief``: the stream has changed if
+    both say so. ``belief`` is how far f0 answers: the same with odds that count 20 times. ``moved``
+    (K,) is the logarithm of its class prior over the mean of the held-out set, up to a constant,
+    ``rows`` (K,) are the squares :math:`S_k`.
     """
 
     belief: float
@@ -98,6 +98,11 @@ class Unchanged(NamedTuple):
     moved: FloatArray
     rows: FloatArray
     calls: Called
+
+    @property
+    def likely(self) -> float:
+        """How likely nothing has changed is."""
+        return max(self.by_evidence, self.calls.belief)
 
 
 class CarefulState(NamedTuple):
@@ -302,7 +307,7 @@ class Careful(Learner):
 
     def prior(self, source: Source, state: CarefulState) -> FloatArray:
         """The class prior after the last batch: the source's as far as nothing has changed."""
-        held, belief = self.held(source), state.unchanged.belief
+        held, belief = self.held(source), state.unchanged.likely
         tracked = self.learner.prior(held.source, state.inner)
         return np.asarray((1.0 - belief) * self.told(held, source, tracked) + belief * source.prior)
 
@@ -371,7 +376,7 @@ class Careful(Learner):
         return int(self.learner.regime(self.held(source).source, state.inner))
 
     def unchanged(self, source: Source, state: CarefulState) -> float:
-        """The belief that nothing has changed."""
+        """How far f0 answers, as far as nothing has changed."""
         return state.unchanged.belief
 
     def held_out_proba(
@@ -384,9 +389,9 @@ class Careful(Learner):
     ) -> tuple[FloatArray, IntArray]:
         """Predictions of held-out rows by both hypotheses, mixed; see ``Learner``."""
         held = self.held(source)
-        tracked = prior
-        if unchanged < _NEARLY_SURE:  # the class prior is told mixed with the source's
-            tracked = np.maximum(prior - unchanged * source.prior, 0.0)
+        tracked, likely = prior, unchanged / (unchanged + _HARM * (1.0 - unchanged))
+        if likely < _NEARLY_SURE:  # the class prior is told mixed with the source's
+            tracked = np.maximum(prior - likely * source.prior, 0.0)
         scaled = tracked * (held.source.prior / source.prior)
         proba, rows = self.learner.held_out_proba(
             held.source, state.inner, scaled / scaled.sum(), unchanged, step
