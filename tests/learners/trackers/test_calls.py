@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from scipy.special import gammaln
 
 from priorshift.learners.trackers.calls import (
+    BACK,
+    LEAVE,
     Called,
     first_calls,
     held_out_calls,
@@ -38,7 +40,7 @@ def test_the_first_batch_is_that_of_two_urns() -> None:
     here, first = np.bincount(called, minlength=3), first_calls(held, 2.0)
     assert first.tolist() == [15.5, 6.5, 0.5]
     found = weigh_calls(start_calls(len(held), 0.5), called, first)
-    before = 0.5 * (1.0 - 1e-4) + 0.5 * 1e-3
+    before = 0.5 * (1.0 - LEAVE) + 0.5 * BACK
     gap = polya(first, here) - polya(16.0 * first / first.sum(), here)
     assert log_odds(found.belief) == pytest.approx(log_odds(before) + gap, abs=1e-9)
     np.testing.assert_allclose(found.counts, here)

@@ -69,7 +69,7 @@ def test_belief_follows_bayes_rule_of_two_states():
     after = learner.adapt(source, state, batch)
     odds = first * own / ((1 - first) * other)
     assert after.unchanged.by_evidence == pytest.approx(odds / (1 + odds))
-    assert after.unchanged.belief == pytest.approx(20 * odds / (1 + 20 * odds))
+    assert after.unchanged.belief == pytest.approx(5 * odds / (1 + 5 * odds))
 
 
 @pytest.mark.parametrize("shares", [[0.3, 0.3, 0.4], [0.15, 0.25, 0.6]])
@@ -114,7 +114,7 @@ def test_a_larger_caution_needs_more_evidence_and_an_infinite_one_never_adapts()
     source = source_of(60, 3)
     priors = np.tile([0.05, 0.05, 0.9], (60, 1))
     ends = [played(Careful(Tracker(), c), source, priors, 2)[0][-1] for c in (1.0, 16.0)]
-    assert ends[0] < 0.5 < ends[1]
+    assert ends[0] < 0.1 < 0.3 < ends[1]
     never = Careful(Tracker(), math.inf)
     beliefs, state = played(never, source, priors, 20)
     assert (beliefs == 1.0).all()

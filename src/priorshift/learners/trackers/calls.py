@@ -29,7 +29,7 @@ from scipy.special import expit
 from priorshift.typing import FloatArray, IntArray
 
 # Chances, a round, that an unchanged stream changes, and that a changed one is what it was again.
-LEAVE, BACK = 1e-4, 1e-3
+LEAVE, BACK = 1e-3, 1e-3
 TINY = 1e-12
 # Rows that a call has before any is seen; classes from which on calls are asked.
 _HALF, _FEWEST_CLASSES = 0.5, 5

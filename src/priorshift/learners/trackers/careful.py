@@ -33,7 +33,7 @@ of one row and any stream, losses being minus log evidence,
     L_T(tracker) + T \ln\frac{1}{1 - back}\Big) + \ln 2 .
 
 The class probabilities of both are mixed, and as harm weighs more than a gain that is missed, the
-odds that nothing has changed count 20 times: while nobody knows, f0 answers.
+odds that nothing has changed count 5 times: while nobody knows, f0 answers.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _LEAST_ROWS, _LONGEST = 0.5, 1.0
 # count.
 _REACH, _HALF_KNOWN = 2.5, 10.0
 # How many times harm weighs what a gain does that is missed.
-_HARM = 20.0
+_HARM = 5.0
 # Beyond this belief that nothing has changed, its class prior cannot be taken out of the mixture.
 _NEARLY_SURE = 0.99
 # The least share of a class, as of a source's prior.
@@ -88,7 +88,7 @@ class Unchanged(NamedTuple):
     """The hypothesis that nothing has changed, after some batches.
 
     ``likely`` is the larger one of ``by_evidence`` and ``calls.belief``: the stream has changed if
-    both say so. ``belief`` is how far f0 answers: the same with odds that count 20 times. ``moved``
+    both say so. ``belief`` is how far f0 answers: the same with odds that count 5 times. ``moved``
     (K,) is the logarithm of its class prior over the mean of the held-out set, up to a constant,
     ``rows`` (K,) are the squares :math:`S_k`.
     """
@@ -436,7 +436,7 @@ def reluctant(belief: float) -> float:
     Examples
     --------
     >>> [round(reluctant(belief), 2) for belief in (0.0, 0.001, 0.05, 0.5, 1.0)]
-    [0.0, 0.02, 0.51, 0.95, 1.0]
+    [0.0, 0.0, 0.21, 0.83, 1.0]
     """
     return _HARM * belief / (_HARM * belief + 1.0 - belief)
 

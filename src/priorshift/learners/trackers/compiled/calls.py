@@ -17,7 +17,7 @@ from priorshift.learners.trackers.compiled.sums import expit, total
 from priorshift.risk.compiled._njit import strict
 
 # As in calls.py and careful.py.
-_LEAVE, _BACK, _TINY = 1e-4, 1e-3, 1e-12
+_LEAVE, _BACK, _TINY = 1e-3, 1e-3, 1e-12
 _KEEP = (1.0 - 2.0**-3, 1.0 - 2.0**-6, 1.0 - 2.0**-9)
 _STRENGTH, _SHARE = 16.0, 1e-3
 

@@ -19,8 +19,8 @@ from priorshift.learners.trackers.compiled.sums import dot, expit, total
 from priorshift.risk.compiled._njit import inlined, strict
 
 # As in careful.py.
-_LEAVE, _BACK = 1e-4, 1e-3
-_LONGEST, _REACH, _TINY, _HARM = 1.0, 2.5, 1e-12, 20.0
+_LEAVE, _BACK = 1e-3, 1e-3
+_LONGEST, _REACH, _TINY, _HARM = 1.0, 2.5, 1e-12, 5.0
 
 
 @inlined
