@@ -17,7 +17,7 @@ import numpy as np
 from priorshift.errors import InputError, PriorshiftWarning
 from priorshift.fleet.shared import shared_start
 from priorshift.learners import Auto, Careful
-from priorshift.learners.trackers.calls import BACK, LEAVE, calls_of, first_calls
+from priorshift.learners.trackers.calls import calls_of, first_calls
 from priorshift.learners.trackers.careful import (
     CarefulState,
     Held,
@@ -107,9 +107,8 @@ class TrackerForm:
         self._fresh = deployment.learner.start(deployment.source)
         self._plan: Plan = plan_of(core, source)
         if careful is not None and held is not None:
-            caution = careful.caution
-            first = careful.first_rows(held), first_calls(held.calls, caution)
-            self._plan = with_caution(self._plan, caution, *first)
+            first = careful.first_rows(held), first_calls(held.calls, careful.caution)
+            self._plan = with_caution(self._plan, careful.leave(held), *first)
         self.width = self._plan.width
         self.start = self.to_row(self._fresh)
 
@@ -204,12 +203,10 @@ class TrackerForm:
     def predict(self, rows: FloatArray, of: IntArray, batch: Batch) -> FloatArray:
         """Class probabilities (n, K) of rows of a batch; row i belongs to the stream ``of[i]``."""
         proba = reweight_by(likelihoods(self._source, batch), self.forecasts(rows)[of])
-        if self._careful is None:
+        if self._careful is None or self._held is None:
             return proba
-        belief = np.ones(len(rows))
-        if math.isfinite(self._careful.caution):
-            belief = rows[:, self._plan.at[fields.UNCHANGED]]
-            belief = belief * (1.0 - LEAVE) + (1.0 - belief) * BACK
+        belief = rows[:, self._plan.at[fields.UNCHANGED]]
+        belief, _ = self._careful.next_belief(self._held, belief)
         return self._mixed(belief[of], batch, proba)
 
     def priors(self, rows: FloatArray) -> FloatArray:

@@ -32,6 +32,10 @@ of one row and any stream, losses being minus log evidence,
 .. math:: L_T(mixture) \le \min\Big(L_T(unchanged) + T \ln\frac{1}{1 - leave},\
     L_T(tracker) + T \ln\frac{1}{1 - back}\Big) + \ln 2 .
 
+Evidence is as good as the rows that likelihood ratios were learned from. So *leave* is 1e-3 while
+some class has up to 10 held-out rows, and grows with them to 3e-3: what is known well may be
+followed sooner.
+
 The class probabilities of both are mixed, and as harm weighs more than a gain that is missed, the
 odds that nothing has changed count 5 times: while nobody knows, f0 answers.
 """
@@ -53,7 +57,6 @@ from priorshift.errors import InputTypeError
 from priorshift.learners.base import Learner
 from priorshift.learners.trackers.calls import (
     BACK,
-    LEAVE,
     TINY,
     Called,
     calls_of,
@@ -76,6 +79,8 @@ _LEAST_ROWS, _LONGEST = 0.5, 1.0
 # Standard errors of the held-out set that its class prior may move; rows of a class of which half
 # count.
 _REACH, _HALF_KNOWN = 2.5, 10.0
+# The chance, a round, that an unchanged stream changes: a held-out row's, the least, the most.
+_LEAVE_A_ROW, _LEAST_LEAVE, _MOST_LEAVE = 1e-4, 1e-3, 3e-3
 # How many times harm weighs what a gain does that is missed.
 _HARM = 5.0
 # Beyond this belief that nothing has changed, its class prior cannot be taken out of the mixture.
@@ -120,7 +125,8 @@ class Held(NamedTuple):
     weights are 1. ``prior`` (K,) is that prior, ``rows`` (K,) the squares of the held-out set.
     ``corrected`` is how far the probabilities that the learner reads are to be preferred to f0's
     own where nothing has changed, ``decides`` whether they may name another class there than f0
-    does, ``calls`` how many rows f0 calls each class; (0,) where calls are not asked.
+    does, ``calls`` how many rows f0 calls each class; (0,) where calls are not asked. ``fewest``
+    are the rows of the class with the fewest, of those that have any.
     """
 
     source: Source
@@ -129,6 +135,7 @@ class Held(NamedTuple):
     corrected: float
     decides: bool
     calls: FloatArray
+    fewest: int
 
 
 def _inside(name: str) -> Any:
@@ -219,26 +226,31 @@ class Careful(Learner):
         """The squares (K,) before the first batch."""
         return held.rows / self.caution + _LEAST_ROWS
 
+    def leave(self, held: Held) -> float:
+        """The chance that an unchanged stream changes with a batch; 0 where nothing is adapted."""
+        if math.isinf(self.caution):
+            return 0.0
+        chance = _LEAVE_A_ROW * held.fewest / self.caution
+        return min(max(chance, _LEAST_LEAVE), _MOST_LEAVE)
+
     def predict_proba(self, source: Source, state: CarefulState, batch: Batch) -> FloatArray:
         """Class probabilities of both hypotheses, mixed."""
         held = self.held(source)
         proba = self.learner.predict_proba(held.source, state.inner, batch)
         read = self.learner.read(held.source, batch).proba
         still = still_proba(held, read, batch.f0_proba)
-        return mixed(self._next_belief(state.unchanged.belief)[0], still, proba)
+        return mixed(self.next_belief(held, state.unchanged.belief)[0], still, proba)
 
     def predict_held_out(self, source: Source, state: CarefulState) -> FloatArray:
         """The same of the held-out set, of each row by what was fitted without it."""
         held = self.held(source)
         proba = self.learner.predict_held_out(held.source, state.inner)
         still = still_proba(held, read_held_out(self.learner, held.source), source.f0_proba)
-        return mixed(self._next_belief(state.unchanged.belief)[0], still, proba)
+        return mixed(self.next_belief(held, state.unchanged.belief)[0], still, proba)
 
-    def _next_belief(self, belief: float) -> tuple[float, float]:
-        """The belief before the next batch, and how much of it did not just come back."""
-        if math.isinf(self.caution):
-            return 1.0, 1.0
-        stayed = belief * (1.0 - LEAVE)
+    def next_belief(self, held: Held, belief: Any) -> tuple[Any, Any]:
+        """Beliefs before the next batch, and how much of each did not just come back."""
+        stayed = belief * (1.0 - self.leave(held))
         belief = stayed + (1.0 - belief) * BACK
         return belief, stayed / belief
 
@@ -278,11 +290,13 @@ class Careful(Learner):
         ``nats`` is what the learner inside made of it. What of the belief came back just now starts
         again from the held-out set.
         """
+        if math.isinf(self.caution):
+            return before
         first, calls = self.first_rows(held), first_calls(held.calls, self.caution)
         if compiled.available():
-            arguments = held.prior, self.caution, first, calls
+            arguments = held.prior, self.leave(held), first, calls
             return weighed(before, evidence, called, nats, *arguments)
-        belief, stayed = self._next_belief(before.by_evidence)
+        belief, stayed = self.next_belief(held, before.by_evidence)
         moved = stayed * before.moved
         rows = first + stayed * (before.rows - first)
         prior = held.source.prior * np.exp(moved)
@@ -299,8 +313,6 @@ class Careful(Learner):
         moved = np.clip(moved + step, -reach, reach)
         if len(fit) > 1:
             lead += float((step * (ahead - 0.5 * step * rows) - 0.5 * squares / rows).sum())
-        if math.isinf(self.caution):
-            return before._replace(moved=moved, rows=rows)
         after, by_calls = float(expit(lead)), weigh_calls(before.calls, called, calls)
         belief = reluctant(max(after, by_calls.belief))
         return Unchanged(belief, after, moved, rows, by_calls)
@@ -413,13 +425,13 @@ def weighed(
     called: IntArray,
     nats: float,
     prior: FloatArray,
-    caution: float,
+    leave: float,
     first: FloatArray,
     calls: FloatArray,
 ) -> Unchanged:
     """The hypothesis after a batch, by compiled code."""
     x, (parts, at) = to_row(before), careful_places(len(prior), len(calls))
-    kernels().weigh(x, compiled.plain(evidence), called, nats, at, prior, caution, first, calls)
+    kernels().weigh(x, compiled.plain(evidence), called, nats, at, prior, leave, first, calls)
     return unchanged_of(from_row(parts, x))
 
 
@@ -510,6 +522,7 @@ def _held(learner: Any, source: Source, calls: bool) -> Held:
         _certainty(gains, weights),
         gained > 2.0 * noise,
         held_out_calls(f0, weights) if calls else np.empty(0),
+        int(counts[counts > 0].min()),
     )
 
 

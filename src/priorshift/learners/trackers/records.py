@@ -87,7 +87,7 @@ def make_plan(
     shapes += [(fields.MASS, (K,)), (fields.PULL, (J + S,)), (fields.SIZE, ())]
     parts, at = _laid_out(shapes)
     at[fields.SLOTS] = S
-    settings = np.zeros(fields.CAREFUL + 1)
+    settings = np.zeros(fields.LEAVE + 1)
     for place, number in numbers.items():
         settings[place] = number
     return Plan(
@@ -102,20 +102,22 @@ def make_plan(
     )
 
 
-def with_caution(plan: Plan, caution: float, squares: FloatArray, calls: FloatArray) -> Plan:
+def with_caution(plan: Plan, leave: float, squares: FloatArray, calls: FloatArray) -> Plan:
     """The plan with the hypothesis that nothing has changed at the end of every row.
+
+    ``leave`` is the chance that it ends with a batch: 0 where nothing is adapted.
 
     Examples
     --------
     >>> from types import SimpleNamespace
     >>> source = SimpleNamespace(prior=np.array([0.5, 0.5]))
     >>> plan = make_plan(source, (1.0, 0.5), 0, False, {fields.SHARE: 0.1})
-    >>> with_caution(plan, 4.0, np.ones(2), np.ones(16)).width - plan.width
+    >>> with_caution(plan, 1e-3, np.ones(2), np.ones(16)).width - plan.width
     74
     """
     parts, at = _laid_out(careful_parts(len(plan.prior), len(calls)), plan.width)
     numbers = plan.numbers.copy()
-    numbers[fields.CAREFUL] = caution
+    numbers[fields.LEAVE] = leave
     return plan._replace(
         parts=plan.parts + parts,
         width=parts[-1].place.stop,

@@ -19,8 +19,7 @@ from priorshift.learners.trackers.compiled.sums import dot, expit, total
 from priorshift.risk.compiled._njit import inlined, strict
 
 # As in careful.py.
-_LEAVE, _BACK = 1e-3, 1e-3
-_LONGEST, _REACH, _TINY, _HARM = 1.0, 2.5, 1e-12, 5.0
+_BACK, _LONGEST, _REACH, _TINY, _HARM = 1e-3, 1.0, 2.5, 1e-12, 5.0
 
 
 @inlined
@@ -31,19 +30,18 @@ def weigh_within(
     nats: float,
     at: Any,
     prior: Any,
-    caution: float,
+    leave: float,
     first: Any,
     calls: Any,
     classes: Any,
 ) -> None:
     """The same with space to work in, ``classes`` (4, K)."""
-    K, rows, belief, stayed = len(prior), len(ratios), 1.0, 1.0
+    K, rows = len(prior), len(ratios)
     own, seen, squared, part = classes[0], classes[1], classes[2], classes[3]
     moved, squares = at[MOVED], at[SQUARES]
-    if caution < math.inf:
-        stayed = x[at[BY_EVIDENCE]] * (1.0 - _LEAVE)
-        belief = stayed + (1.0 - x[at[BY_EVIDENCE]]) * _BACK
-        stayed /= belief
+    stayed = x[at[BY_EVIDENCE]] * (1.0 - leave)
+    belief = stayed + (1.0 - x[at[BY_EVIDENCE]]) * _BACK
+    stayed /= belief
     for k in range(K):
         x[moved + k] *= stayed
         x[squares + k] = first[k] + stayed * (x[squares + k] - first[k])
@@ -70,11 +68,10 @@ def weigh_within(
         x[moved + k] = min(max(x[moved + k] + step, -reach), reach)
         if rows > 1:
             lead += step * (ahead - 0.5 * step * known) - 0.5 * squared[k] / known
-    if caution < math.inf:
-        x[at[BY_EVIDENCE]] = expit(lead)
-        weigh_calls(x, called, at, calls)
-        likely = max(x[at[BY_EVIDENCE]], x[at[BY_CALLS]])
-        x[at[UNCHANGED]] = _HARM * likely / (_HARM * likely + 1.0 - likely)
+    x[at[BY_EVIDENCE]] = expit(lead)
+    weigh_calls(x, called, at, calls)
+    likely = max(x[at[BY_EVIDENCE]], x[at[BY_CALLS]])
+    x[at[UNCHANGED]] = _HARM * likely / (_HARM * likely + 1.0 - likely)
 
 
 @strict
@@ -85,18 +82,18 @@ def weigh(
     nats: float,
     at: Any,
     prior: Any,
-    caution: float,
+    leave: float,
     first: Any,
     calls: Any,
 ) -> None:
     """Weigh both hypotheses by a batch with these likelihood ratios (n, K), in place.
 
     ``nats`` is what the learner inside made of it, ``prior`` (K,) the mean of what it reads of the
-    held-out set, ``first`` (K,) the squares of it, ``calls`` (K,) its counts of what f0 ``called``
-    (n,) rows.
+    held-out set, ``leave`` the chance of a change, ``first`` (K,) the squares of the held-out set,
+    ``calls`` (K,) its counts of what f0 ``called`` (n,) rows.
     """
     classes = np.empty((4, len(prior)))
-    weigh_within(x, ratios, called, nats, at, prior, caution, first, calls, classes)
+    weigh_within(x, ratios, called, nats, at, prior, leave, first, calls, classes)
 
 
 @strict

@@ -11,13 +11,13 @@ from priorshift.learners.trackers.compiled.book import expected, give_birth, lea
 from priorshift.learners.trackers.compiled.careful import keep_answers, weigh, weigh_within
 from priorshift.learners.trackers.compiled.fields import (
     BELIEF,
-    CAREFUL,
     COUNTS,
     EXPERT_COUNTS,
     EXPERT_WEIGHTS,
     FIRST,
     FORESIGHT,
     LEARN,
+    LEAVE,
     MASS,
     PATIENCE,
     PULL,
@@ -257,7 +257,7 @@ def advance(
         Likelihood ratios without what labels say, and where to put the class probabilities of the
         rows; ``proba`` has no rows where they are not asked for.
     called : (n,) array
-        What f0 calls each row, see ``calls.py``; of no account without a caution.
+        What f0 calls each row, see ``calls.py``; of no account where nothing can change.
     nats : (M,) array
         Where to put the log evidence of each batch.
     at, keep, prior, numbers, squares, calls
@@ -295,11 +295,9 @@ def advance(
         if predict:
             turn(plain[a:b], columns)
             left_out(plain[a:b], columns, components[3], alpha, centre, K, proba[a:b], space)
-        if numbers[CAREFUL] > 0.0:
-            caution = numbers[CAREFUL]
-            weigh_within(
-                x, batch, called[a:b], nats[m], at, prior, caution, squares, calls, classes
-            )
+        leave = numbers[LEAVE]
+        if leave > 0.0:
+            weigh_within(x, batch, called[a:b], nats[m], at, prior, leave, squares, calls, classes)
 
 
 @strict
