@@ -108,7 +108,7 @@ class TrackerForm:
         self._plan: Plan = plan_of(core, source)
         if careful is not None and held is not None:
             first = careful.first_rows(held), first_calls(held.calls, careful.caution)
-            self._plan = with_caution(self._plan, careful.leave(held), *first)
+            self._plan = with_caution(self._plan, careful.chance(held), *first)
         self.width = self._plan.width
         self.start = self.to_row(self._fresh)
 

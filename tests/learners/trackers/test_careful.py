@@ -14,7 +14,7 @@ from priorshift import LabelShiftClassifier, load
 from priorshift.errors import InputError, InputTypeError
 from priorshift.learners import FTH, Auto, Careful, Tracker
 from priorshift.learners.trackers import careful
-from priorshift.learners.trackers.careful import BACK, reluctant
+from priorshift.learners.trackers.careful import reluctant
 from priorshift.learners.trackers.components import likelihoods
 from priorshift.source import Batch, build_source
 from priorshift.source.model import ProbabilityModel
@@ -62,9 +62,10 @@ def test_belief_follows_bayes_rule_of_two_states():
     source = source_of(300, 3)
     learner = Careful(Tracker())
     held, state = learner.held(source), learner.start(source)
+    state = state._replace(unchanged=state.unchanged._replace(by_evidence=0.999))
     batch = source.read(scores(np.array([2]), 3, np.random.default_rng(0)))
     seen = learner.learner.judged(held.source, state.inner, batch, predict=False)
-    first = 0.5 * (1 - learner.leave(held)) + 0.5 * BACK
+    first = 0.999 * (1 - learner.chance(held)) + 0.001 * learner.chance(held)
     own = np.prod(seen.evidence @ held.source.prior)
     other = math.exp(seen.nats)
     after = learner.adapt(source, state, batch)
@@ -76,7 +77,7 @@ def test_belief_follows_bayes_rule_of_two_states():
 @pytest.mark.parametrize("shares", [[0.3, 0.3, 0.4], [0.15, 0.25, 0.6]])
 def test_rows_of_a_batch_are_weighed_as_if_they_came_one_by_one(shares, monkeypatch):
     """But for the chances of a change, a round, kept small here, and terms of third order."""
-    monkeypatch.setattr(careful, "_MOST_LEAVE", 1e-3)
+    monkeypatch.setattr(careful, "_MOST_CHANCE", 1e-3)
     source = source_of(300, 3)
     learner, rng = Careful(Tracker()), np.random.default_rng(4)
     held, start = learner.held(source), learner.start(source).unchanged
@@ -124,16 +125,16 @@ def test_a_larger_caution_needs_more_evidence_and_an_infinite_one_never_adapts()
     np.testing.assert_allclose(never.predict_proba(source, state, batch), batch.f0_proba)
 
 
-def test_what_is_known_well_is_followed_sooner():
+def test_what_is_known_well_is_believed_sooner():
     found = []
     for rows in (15, 60, 150, 1500):
         source, learner = source_of(rows, 3), Careful(Tracker())
         assert learner.held(source).fewest == rows // 3
-        found.append(learner.leave(learner.held(source)))
+        found.append(learner.chance(learner.held(source)))
     assert found == pytest.approx([1e-3, 2e-3, 3e-3, 3e-3])
     held = Careful(Tracker()).held(source_of(150, 3))
-    assert Careful(Tracker(), 16.0).leave(held) == 1e-3
-    assert Careful(Tracker(), math.inf).leave(held) == 0.0
+    assert Careful(Tracker(), 16.0).chance(held) == 1e-3
+    assert Careful(Tracker(), math.inf).chance(held) == 0.0
 
 
 def test_classes_that_change_places_change_nothing_else():

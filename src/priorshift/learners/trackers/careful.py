@@ -29,12 +29,11 @@ to second order: later ones find :math:`\nu` moved by those before, which adds
 :math:`\frac12 \sum_k (g_k^2 - \sum_i (\rho_{ik} - \nu_k)^2) / S_k` to the log evidence. For batches
 of one row and any stream, losses being minus log evidence,
 
-.. math:: L_T(mixture) \le \min\Big(L_T(unchanged) + T \ln\frac{1}{1 - leave},\
-    L_T(tracker) + T \ln\frac{1}{1 - back}\Big) + \ln 2 .
+.. math:: L_T(mixture) \le \min(L_T(unchanged), L_T(tracker)) + T \ln\frac{1}{1 - chance} + \ln 2 .
 
-Evidence is as good as the rows that likelihood ratios were learned from. So *leave* is 1e-3 while
-some class has up to 10 held-out rows, and grows with them to 3e-3: what is known well may be
-followed sooner.
+Evidence is as good as the rows that likelihood ratios were learned from. So the *chance*, a round,
+that a stream changes, or is again what it was, is 1e-3 while some class has up to 10 held-out rows,
+and grows with them to 3e-3: what is known well may be believed sooner.
 
 The class probabilities of both are mixed, and as harm weighs more than a gain that is missed, the
 odds that nothing has changed count 5 times: while nobody knows, f0 answers.
@@ -56,7 +55,6 @@ from priorshift.calibration.base import row_losses
 from priorshift.errors import InputTypeError
 from priorshift.learners.base import Learner
 from priorshift.learners.trackers.calls import (
-    BACK,
     TINY,
     Called,
     calls_of,
@@ -79,8 +77,8 @@ _LEAST_ROWS, _LONGEST = 0.5, 1.0
 # Standard errors of the held-out set that its class prior may move; rows of a class of which half
 # count.
 _REACH, _HALF_KNOWN = 2.5, 10.0
-# The chance, a round, that an unchanged stream changes: a held-out row's, the least, the most.
-_LEAVE_A_ROW, _LEAST_LEAVE, _MOST_LEAVE = 1e-4, 1e-3, 3e-3
+# The chance, a round, that a stream changes: for each held-out row, the least, the most.
+_CHANCE_A_ROW, _LEAST_CHANCE, _MOST_CHANCE = 1e-4, 1e-3, 3e-3
 # How many times harm weighs what a gain does that is missed.
 _HARM = 5.0
 # Beyond this belief that nothing has changed, its class prior cannot be taken out of the mixture.
@@ -226,12 +224,12 @@ class Careful(Learner):
         """The squares (K,) before the first batch."""
         return held.rows / self.caution + _LEAST_ROWS
 
-    def leave(self, held: Held) -> float:
-        """The chance that an unchanged stream changes with a batch; 0 where nothing is adapted."""
+    def chance(self, held: Held) -> float:
+        """The chance that a batch changes the stream, or back; 0 where nothing is adapted."""
         if math.isinf(self.caution):
             return 0.0
-        chance = _LEAVE_A_ROW * held.fewest / self.caution
-        return min(max(chance, _LEAST_LEAVE), _MOST_LEAVE)
+        chance = _CHANCE_A_ROW * held.fewest / self.caution
+        return min(max(chance, _LEAST_CHANCE), _MOST_CHANCE)
 
     def predict_proba(self, source: Source, state: CarefulState, batch: Batch) -> FloatArray:
         """Class probabilities of both hypotheses, mixed."""
@@ -250,8 +248,9 @@ class Careful(Learner):
 
     def next_belief(self, held: Held, belief: Any) -> tuple[Any, Any]:
         """Beliefs before the next batch, and how much of each did not just come back."""
-        stayed = belief * (1.0 - self.leave(held))
-        belief = stayed + (1.0 - belief) * BACK
+        chance = self.chance(held)
+        stayed = belief * (1.0 - chance)
+        belief = stayed + (1.0 - belief) * chance
         return belief, stayed / belief
 
     def adapt(self, source: Source, state: CarefulState, batch: Batch) -> CarefulState:
@@ -294,7 +293,7 @@ class Careful(Learner):
             return before
         first, calls = self.first_rows(held), first_calls(held.calls, self.caution)
         if compiled.available():
-            arguments = held.prior, self.leave(held), first, calls
+            arguments = held.prior, self.chance(held), first, calls
             return weighed(before, evidence, called, nats, *arguments)
         belief, stayed = self.next_belief(held, before.by_evidence)
         moved = stayed * before.moved
@@ -425,13 +424,13 @@ def weighed(
     called: IntArray,
     nats: float,
     prior: FloatArray,
-    leave: float,
+    chance: float,
     first: FloatArray,
     calls: FloatArray,
 ) -> Unchanged:
     """The hypothesis after a batch, by compiled code."""
     x, (parts, at) = to_row(before), careful_places(len(prior), len(calls))
-    kernels().weigh(x, compiled.plain(evidence), called, nats, at, prior, leave, first, calls)
+    kernels().weigh(x, compiled.plain(evidence), called, nats, at, prior, chance, first, calls)
     return unchanged_of(from_row(parts, x))
 
 

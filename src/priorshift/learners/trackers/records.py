@@ -87,7 +87,7 @@ def make_plan(
     shapes += [(fields.MASS, (K,)), (fields.PULL, (J + S,)), (fields.SIZE, ())]
     parts, at = _laid_out(shapes)
     at[fields.SLOTS] = S
-    settings = np.zeros(fields.LEAVE + 1)
+    settings = np.zeros(fields.CHANCE + 1)
     for place, number in numbers.items():
         settings[place] = number
     return Plan(
@@ -102,10 +102,10 @@ def make_plan(
     )
 
 
-def with_caution(plan: Plan, leave: float, squares: FloatArray, calls: FloatArray) -> Plan:
+def with_caution(plan: Plan, chance: float, squares: FloatArray, calls: FloatArray) -> Plan:
     """The plan with the hypothesis that nothing has changed at the end of every row.
 
-    ``leave`` is the chance that it ends with a batch: 0 where nothing is adapted.
+    ``chance`` is that of a change with a batch: 0 where nothing is adapted.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def with_caution(plan: Plan, leave: float, squares: FloatArray, calls: FloatArra
     """
     parts, at = _laid_out(careful_parts(len(plan.prior), len(calls)), plan.width)
     numbers = plan.numbers.copy()
-    numbers[fields.LEAVE] = leave
+    numbers[fields.CHANCE] = chance
     return plan._replace(
         parts=plan.parts + parts,
         width=parts[-1].place.stop,

@@ -19,7 +19,7 @@ from priorshift.learners.trackers.compiled.sums import dot, expit, total
 from priorshift.risk.compiled._njit import inlined, strict
 
 # As in careful.py.
-_BACK, _LONGEST, _REACH, _TINY, _HARM = 1e-3, 1.0, 2.5, 1e-12, 5.0
+_LONGEST, _REACH, _TINY, _HARM = 1.0, 2.5, 1e-12, 5.0
 
 
 @inlined
@@ -30,7 +30,7 @@ def weigh_within(
     nats: float,
     at: Any,
     prior: Any,
-    leave: float,
+    chance: float,
     first: Any,
     calls: Any,
     classes: Any,
@@ -39,8 +39,8 @@ def weigh_within(
     K, rows = len(prior), len(ratios)
     own, seen, squared, part = classes[0], classes[1], classes[2], classes[3]
     moved, squares = at[MOVED], at[SQUARES]
-    stayed = x[at[BY_EVIDENCE]] * (1.0 - leave)
-    belief = stayed + (1.0 - x[at[BY_EVIDENCE]]) * _BACK
+    stayed = x[at[BY_EVIDENCE]] * (1.0 - chance)
+    belief = stayed + (1.0 - x[at[BY_EVIDENCE]]) * chance
     stayed /= belief
     for k in range(K):
         x[moved + k] *= stayed
@@ -82,18 +82,18 @@ def weigh(
     nats: float,
     at: Any,
     prior: Any,
-    leave: float,
+    chance: float,
     first: Any,
     calls: Any,
 ) -> None:
     """Weigh both hypotheses by a batch with these likelihood ratios (n, K), in place.
 
     ``nats`` is what the learner inside made of it, ``prior`` (K,) the mean of what it reads of the
-    held-out set, ``leave`` the chance of a change, ``first`` (K,) the squares of the held-out set,
+    held-out set, ``chance`` that of a change, ``first`` (K,) the squares of the held-out set,
     ``calls`` (K,) its counts of what f0 ``called`` (n,) rows.
     """
     classes = np.empty((4, len(prior)))
-    weigh_within(x, ratios, called, nats, at, prior, leave, first, calls, classes)
+    weigh_within(x, ratios, called, nats, at, prior, chance, first, calls, classes)
 
 
 @strict

@@ -31,4 +31,4 @@ from __future__ import annotations
 SLOTS, FIELDS = 24, 25  # the number of slots for regimes; how many entries there are
 
 # Places in the array of settings.
-SHARE, SMOOTHING, PATIENCE, LEARN, TRUST_SHARE, LEAVE = range(6)
+SHARE, SMOOTHING, PATIENCE, LEARN, TRUST_SHARE, CHANCE = range(6)

@@ -11,13 +11,13 @@ from priorshift.learners.trackers.compiled.book import expected, give_birth, lea
 from priorshift.learners.trackers.compiled.careful import keep_answers, weigh, weigh_within
 from priorshift.learners.trackers.compiled.fields import (
     BELIEF,
+    CHANCE,
     COUNTS,
     EXPERT_COUNTS,
     EXPERT_WEIGHTS,
     FIRST,
     FORESIGHT,
     LEARN,
-    LEAVE,
     MASS,
     PATIENCE,
     PULL,
@@ -295,9 +295,9 @@ def advance(
         if predict:
             turn(plain[a:b], columns)
             left_out(plain[a:b], columns, components[3], alpha, centre, K, proba[a:b], space)
-        leave = numbers[LEAVE]
-        if leave > 0.0:
-            weigh_within(x, batch, called[a:b], nats[m], at, prior, leave, squares, calls, classes)
+        chance = numbers[CHANCE]
+        if chance > 0.0:
+            weigh_within(x, batch, called[a:b], nats[m], at, prior, chance, squares, calls, classes)
 
 
 @strict
