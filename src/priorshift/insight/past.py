@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from priorshift._extras import need
 from priorshift._numerics import class_shares, row_argmax
 from priorshift._validation import check_chance
-from priorshift.insight.present import judged_then, newest_interval, no_history, on_held_out
+from priorshift.insight.present import interval_of, judged_then, no_history, on_held_out
 from priorshift.monitoring.believed import covariance, reading
 from priorshift.monitoring.history import FIELDS, History
 from priorshift.monitoring.influence import moments_of
@@ -55,13 +55,15 @@ def history_columns(
     for name in ("guard", "shift"):
         columns[f"{name}_p_value"] = np.exp(columns.pop(f"{name}_log_p"))
     judged = _judged_past(deployment, stream.history)[part]
-    columns["accuracy"], columns["accuracy_unadapted"] = _past_accuracies(
-        deployment, stream, records, judged
-    )
     low, high = _past_intervals(source, records, level)
     newest = records.field("round") == stream.history.field("round")[-1:]
     if newest.any():
-        low[-1], high[-1] = newest_interval(deployment, stream.history, level)
+        now = judged_then(deployment, stream.history)
+        judged[-1] = now.prior
+        low[-1], high[-1] = interval_of(deployment, records.priors[-1], now, level)
+    columns["accuracy"], columns["accuracy_unadapted"] = _past_accuracies(
+        deployment, stream, records, judged
+    )
     columns["rough_interval"] = ~newest
     for name, values in (("prior", records.priors), ("low", low), ("high", high)):
         for k, label in enumerate(source.classes.tolist()):
@@ -77,8 +79,8 @@ def _step(deployment: Deployment) -> int:
 def _judged_past(deployment: Deployment, history: History) -> FloatArray:
     """Class priors (R, K) to judge records by: learners' own, held against the rows they rest on.
 
-    As in the present (``believed.py``), but for older records the difference is weighed class by
-    class, with influence functions at the source prior: exact ones take milliseconds each.
+    As in the present (``believed.py``), but the difference is weighed class by class, with
+    influence functions at the source prior: exact ones take milliseconds each.
     """
     source, prior, linear = deployment.source, history.priors, reading(deployment.source)
     if not len(prior):
@@ -99,9 +101,7 @@ def _judged_past(deployment: Deployment, history: History) -> FloatArray:
     own, K = _variance(source, prior, size[:, None]).sum(axis=1), source.n_classes
     far = (gap**2 / noise).sum(axis=1) * (K - 1) / K
     share = np.maximum(1.0 - (K - 1) / np.maximum(far, _TINY), own / (own + noise.sum(axis=1)))
-    judged = project_simplex(prior + share[:, None] * gap)
-    judged[-1] = judged_then(deployment, history).prior
-    return judged
+    return project_simplex(prior + share[:, None] * gap)
 
 
 def _past_accuracies(
@@ -161,6 +161,7 @@ def past_gains(deployment: Deployment, stream: Stream, level: float = 0.9) -> Ga
     seen, gained, apart = records.field("rows").sum(), np.zeros((2, 1)), np.zeros((2, 1))
     parts = records.field("rows") / seen
     judged = _judged_past(deployment, records)
+    judged[-1] = judged_then(deployment, records).prior
     past = _adapted(deployment, stream, records)
     for prior, (proba, rows), part in zip(judged, past, parts, strict=True):
         labels, alone = source.labels[rows], source.f0_proba[rows]

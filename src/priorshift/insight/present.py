@@ -67,14 +67,7 @@ def prior_interval(
     It is that of the class prior to judge by, and reaches as far as the learner's.
     """
     own = np.asarray(deployment.prior(stream))
-    return _around(deployment, own, judged_by(deployment, stream), level)
-
-
-def newest_interval(
-    deployment: Deployment, history: History, level: float
-) -> tuple[FloatArray, FloatArray]:
-    """The ends (K,) that ``prior_interval`` gave right after the newest batch of a history."""
-    return _around(deployment, history.priors[-1], judged_then(deployment, history), level)
+    return interval_of(deployment, own, judged_by(deployment, stream), level)
 
 
 def judged_then(deployment: Deployment, history: History) -> Believed:
@@ -83,10 +76,10 @@ def judged_then(deployment: Deployment, history: History) -> Believed:
     return _judged(deployment, own, size, history)
 
 
-def _around(
+def interval_of(
     deployment: Deployment, own: FloatArray, found: Believed, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """The interval of a class prior to judge by, which reaches as far as the learner's own."""
+    """The ends (K,) around a class prior to judge by, which reach as far as the learner's own."""
     low, high = interval_around(deployment.source, found.prior, found.size, level, corrected=True)
     return np.minimum(low, own), np.maximum(high, own)
 

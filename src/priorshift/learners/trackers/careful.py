@@ -352,9 +352,9 @@ class Careful(Learner):
         before = evidence_rows(held.source, batch._replace(known=late.before))
         # Labels tell the class prior as those of the held-out set do: where f0 tells less, what
         # moved it is how f0 was read.
-        rows = len(held.source.labels) * held.source.prior / self.caution
-        moved = np.minimum(self.first_rows(held) / (rows + _LEAST_ROWS), 1.0)
-        own = held.source.prior * np.exp(moved * state.unchanged.moved)
+        labelled = len(held.source.labels) * held.source.prior / self.caution
+        kept = np.minimum(self.first_rows(held) / (labelled + _LEAST_ROWS), 1.0)
+        own = held.source.prior * np.exp(kept * state.unchanged.moved)
         own /= own.sum()
         gain, shares = 0.0, []
         for sign, prior in ((1.0, own), (-1.0, self.learner.prior(held.source, state.inner))):
@@ -363,7 +363,7 @@ class Careful(Learner):
             parts = evidence * own
             shares.append((parts / parts.sum(axis=1, keepdims=True)).sum(axis=0))
         unchanged = state.unchanged
-        step = (shares[0] - shares[1]) / np.maximum(unchanged.rows, rows)
+        step = (shares[0] - shares[1]) / np.maximum(unchanged.rows, labelled)
         by_evidence = _raised(unchanged.by_evidence, gain)
         calls = unchanged.calls
         if len(calls.counts):
