@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
@@ -140,7 +140,12 @@ def _as_floats(X: Any, where: str) -> FloatArray:
         raise InputError(f"{where} is ragged, its rows differ in length: {error}") from None
     if np.iscomplexobj(array):
         raise InputError(f"{where} is complex. Complex data not supported: pass real numbers")
-    first = array.flat[0] if array.size else None
+    if array.dtype == object:
+        missing = np.frompyfunc(_is_no_value, 1, 1)(array).astype(bool)
+        array = np.where(missing, np.nan, array)
+        first = array[~missing][0] if not missing.all() else np.nan
+    else:
+        first = array.flat[0] if array.size else None
     if array.dtype.kind in "SUT" or isinstance(first, str):
         raise InputError(f"{where} holds text ({array.dtype}), numbers are needed: encode it first")
     if array.dtype.kind in "mM":
@@ -178,9 +183,60 @@ def as_labels(y: Any, n_rows: int, where: str = "y") -> AnyArray:
         raise InputError(f"{where} has shape {labels.shape}: one label a row is needed, shape (n,)")
     if len(labels) != n_rows:
         raise InputError(f"{where} has {len(labels)} labels for {n_rows} rows: they must match")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+    if labels.dtype.kind in "fM" and not np.isfinite(labels).all():
         raise InputError(f"{where} has NaN or infinity among the labels: drop those rows")
     return labels
+
+
+def plain_labels(labels: Any, classes: AnyArray | None = None) -> list[Any]:
+    """Return labels as Python's own values, fit to be keys; dates stay NumPy's.
+
+    NumPy's own lists have whole numbers for dates in nanoseconds. Where ``classes`` are dates,
+    labels that are one, ISO 8601 or an object, are given in their unit: equal dates are one key.
+
+    Examples
+    --------
+    >>> plain_labels(np.array([3, 5])), plain_labels([np.str_("cat"), None])
+    ([3, 5], ['cat', None])
+    >>> plain_labels(["2020-01-01", None], np.array(["2020-01-01T00"], "M8[h]"))
+    [np.datetime64('2020-01-01T00','h'), None]
+    """
+    if isinstance(labels, np.ndarray) and labels.dtype.kind == "M" and labels.ndim == 1:
+        found = list(labels)
+    elif hasattr(labels, "tolist"):
+        found = labels.tolist()
+    else:
+        found = [label.item() if _has_item(label) else label for label in labels]
+    if classes is None or classes.dtype.kind != "M":
+        return found
+    return [_as_date(label, classes) for label in found]
+
+
+def json_labels(labels: Any, classes: AnyArray | None = None) -> list[Any]:
+    """Return ``plain_labels`` for JSON: dates are text, which it makes dates again.
+
+    Examples
+    --------
+    >>> json_labels(np.array(["2020-01-01"], "M8[s]"))
+    ['2020-01-01T00:00:00']
+    """
+    found = plain_labels(labels, classes)
+    return [str(label) if isinstance(label, np.datetime64) else label for label in found]
+
+
+def _has_item(label: Any) -> bool:
+    return isinstance(label, np.generic) and not isinstance(label, np.datetime64)
+
+
+def _as_date(label: Any, classes: AnyArray) -> Any:
+    """The label in the unit of ``classes``; as it is where it is no date of theirs."""
+    try:
+        # A time stamp of pandas' may have nanoseconds, which NumPy would leave out.
+        date = label.to_datetime64() if hasattr(label, "to_datetime64") else np.datetime64(label)
+        found = date.astype(classes.dtype)
+    except (ValueError, TypeError, OverflowError):
+        return label
+    return found if found == date else label
 
 
 def check_labelled(y: Any, where: str = "y") -> None:
@@ -200,7 +256,7 @@ row, drop those without
 order: make them all strings, or all numbers
     """
     listed = getattr(y, "tolist", getattr(y, "to_list", None))
-    labels = y if listed is None else listed()
+    labels = y if listed is None else plain_labels(y if hasattr(y, "tolist") else listed())
     if not isinstance(labels, list | tuple):
         return
     for row, label in enumerate(labels):
@@ -247,7 +303,7 @@ def class_indices(labels: AnyArray, classes: AnyArray, where: str = "y") -> IntA
     known = indices < len(classes)
     known[known] = classes[indices[known]] == labels[known]
     if not known.all():
-        strange = np.unique(labels[~known])[:5].tolist()
+        strange = plain_labels(np.unique(labels[~known])[:5])
         raise InputError(f"{where} has labels that the model does not know: {strange}")
     return indices.astype(np.intp)
 
@@ -476,18 +532,19 @@ def known_classes(y: Any, n_rows: int, classes: AnyArray, where: str = "y") -> I
     >>> known_classes(np.array([np.nan, 5.0]), 2, np.array([3, 5])).tolist()
     [-1, 1]
     """
-    index = {label: k for k, label in enumerate(classes.tolist())}
+    index = {label: k for k, label in enumerate(plain_labels(classes))}
     known = np.full(n_rows, UNKNOWN)
-    for row, label in _label_entries(y, n_rows, where):
+    rows, labels = _label_entries(y, n_rows, where)
+    for row, label in zip(rows, plain_labels(labels, classes), strict=True):
         if not _is_unknown(label):
             known[row] = _class_index(index, label, row, where)
     return known
 
 
-def _label_entries(y: Any, n_rows: int, where: str) -> list[tuple[int, Any]]:
-    """Pairs of a row and its label."""
+def _label_entries(y: Any, n_rows: int, where: str) -> tuple[Sequence[int], Any]:
+    """Rows, and their labels."""
     if isinstance(y, Mapping):
-        return [(_row_number(row, n_rows, where), label) for row, label in y.items()]
+        return [_row_number(row, n_rows, where) for row in y], y.values()
     if isinstance(y, str | bytes) or not hasattr(y, "__len__"):
         raise InputTypeError(f"{where} is {type(y).__name__}, not labels: {_FORMS}")
     shape = np.shape(y) if hasattr(y, "shape") else (len(y),)
@@ -495,8 +552,7 @@ def _label_entries(y: Any, n_rows: int, where: str) -> list[tuple[int, Any]]:
         raise InputError(f"{where} has shape {shape}: {_FORMS}")
     if len(y) != n_rows:
         raise InputError(f"{where} has {len(y)} labels for {n_rows} rows: {_FORMS}")
-    # A masked array's list has None where it is masked.
-    return list(enumerate(y.tolist() if hasattr(y, "tolist") else y))
+    return range(n_rows), y
 
 
 def _row_number(row: Any, n_rows: int, where: str) -> int:
@@ -507,10 +563,16 @@ def _row_number(row: Any, n_rows: int, where: str) -> int:
     return int(row)
 
 
+def _is_no_value(value: Any) -> bool:
+    # pandas' NA is told by name: pandas is no dependency, and NA compares to nothing.
+    return value is None or type(value).__name__ == "NAType"
+
+
 def _is_unknown(label: Any) -> bool:
-    # pandas' NA and NaT are told by name: pandas is no dependency, and NA compares to nothing.
-    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+    if _is_no_value(label) or label is np.ma.masked or type(label).__name__ == "NaTType":
         return True
+    if isinstance(label, np.datetime64):
+        return bool(np.isnat(label))
     return isinstance(label, float | np.floating) and math.isnan(label)
 
 

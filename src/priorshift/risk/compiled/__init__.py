@@ -34,7 +34,8 @@ def available() -> bool:
 class interruptible:
     """Let Ctrl-C be a ``KeyboardInterrupt`` also while compiled code runs.
 
-    There the interpreter may turn it into a ``SystemError`` that has it as its cause.
+    There the interpreter may turn it into a ``SystemError`` that has it as its cause, or as the
+    cause of its cause.
 
     Examples
     --------
@@ -50,10 +51,10 @@ class interruptible:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
-        if isinstance(error, SystemError):
-            for cause in (error.__cause__, error.__context__):
-                if isinstance(cause, KeyboardInterrupt):
-                    raise KeyboardInterrupt from None
+        while isinstance(error, SystemError):
+            error = error.__cause__ or error.__context__
+            if isinstance(error, KeyboardInterrupt):
+                raise KeyboardInterrupt from None
 
 
 def plain(array: Any) -> Any:
