@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +9,13 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 from priorshift._rows import is_frame
-from priorshift._validation import as_labels, as_matrix, as_probabilities, class_indices
+from priorshift._validation import (
+    as_labels,
+    as_matrix,
+    as_numbers,
+    as_probabilities,
+    class_indices,
+)
 from priorshift.errors import InputError, InputTypeError, PriorshiftError
 
 
@@ -132,3 +139,11 @@ def test_frames_are_known(blobs):
     assert is_frame(pandas.DataFrame(blobs.X))
     assert not is_frame(blobs.X)
     assert not is_frame(blobs.X.tolist())
+
+
+@pytest.mark.parametrize("first", [pd.NA, None])
+def test_a_missing_number_of_pandas_is_nan(first):
+    frame = pd.DataFrame({"a": pd.array([first, 2], dtype="Int64"), "b": [0.5, 1.5]})
+    np.testing.assert_array_equal(as_numbers(frame), [[np.nan, 0.5], [2.0, 1.5]])
+    with pytest.raises(InputError, match="text"):
+        as_numbers(np.array([[first, "two"]], dtype=object))

@@ -39,9 +39,11 @@ class interruptible:
 
     Examples
     --------
+    >>> inner = SystemError("returned NULL")
+    >>> inner.__cause__ = KeyboardInterrupt()
     >>> try:
     ...     with interruptible():
-    ...         raise SystemError("returned a result with an exception") from KeyboardInterrupt()
+    ...         raise SystemError("returned a result with an exception") from inner
     ... except KeyboardInterrupt:
     ...     print("interrupted")
     interrupted
