@@ -299,6 +299,62 @@ def test_settings_of_the_classifier_are_of_their_kind(tmp_path: Path) -> None:
             load(tmp_path / "forged")
 
 
+# Held-out rows that are frames.
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "message"),
+    [
+        ("frame", ["a", [1], "Period", None], "a column of type 'Period'"),
+        ("frame", ["a", [1] * 17, "int64", None], "a column that is none"),
+        ("frame", ["a", "text", "object", None], "a column that is none"),
+        ("frame", ["a", [1], "datetime64[ns, dateutil//etc/passwd]", None], "a column of type"),
+        ("frame", ["a", [1], "datetime64[ns, ../../passwd]", None], "a column of type"),
+        ("frame", ["a", ["x"], "datetime64[ns, Nowhere/Atall]", None], "Error"),
+        ("frame", ["a", [1]], "ValueError"),
+        ("series", [[], [1], "int64", None], "TypeError"),
+        ("polars frame", ["a", [1], "DataFrame", []], "a column of type 'DataFrame'"),
+        ("polars frame", ["a", [1], "Object", []], "a column of type 'Object'"),
+        ("polars frame", ["a", [1] * 17, "Int64", []], "a column that is none"),
+        ("polars frame", ["a", [300], "UInt8", []], "Error"),
+        ("polars frame", ["a", ["x"], "Int64", []], "TypeError"),
+        ("polars frame", ["a", [[1]], "Int64", []], "TypeError"),
+        ("polars frame", [3, [1], "Int64", []], "TypeError"),
+        ("polars frame", ["a", [1], "Int64", [1]], "a column of type 'Int64'"),
+        ("polars frame", ["a", [1], "Datetime", ["years", None]], "ValueError"),
+        ("polars frame", ["a", [1], "Datetime", ["us", "Nowhere/Atall"]], "ComputeError"),
+        ("polars frame", ["a", [2**63 - 1], "Datetime", ["ms", "UTC"]], "a date that is none"),
+        ("polars frame", ["a", [None, 2**31 - 1], "Date", []], "a date that is none"),
+        ("polars series", ["a", ["x"], "Enum", [["y"]]], "Error"),
+        ("polars series", ["a", ["\ud800"], "String", []], "UnicodeEncodeError"),
+        ("pyarrow table", ["a", [1], "Int64", []], "an entry that cannot be read"),
+    ],
+)
+def test_frames_that_are_none(
+    kind: str, column: Any, message: str, with_model: Path, path: Path
+) -> None:
+    def change(manifest: Any, blocks: Any) -> None:
+        manifest["source"]["sample"]["rows"] = {kind: Writer(Parts(), "x").encode([column])}
+
+    forge(with_model, path, change)
+    with pytest.raises(FileFormatError, match=message) as refusal:
+        load_parts(path)
+    assert str(refusal.value).startswith(f"{path}: ")
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_series_is_one_column(with_model: Path, path: Path) -> None:
+    for columns in ([], [["a", [1], "Int64", []]] * 2):
+
+        def change(manifest: Any, blocks: Any, columns: Any = columns) -> None:
+            rows = {"polars series": Writer(Parts(), "x").encode(columns)}
+            manifest["source"]["sample"]["rows"] = rows
+
+        forge(with_model, path, change)
+        with pytest.raises(FileFormatError, match="ValueError"):
+            load_parts(path)
+
+
 # States.
 
 

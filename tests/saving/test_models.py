@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from datetime import timedelta, timezone
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import polars.testing
 import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
@@ -368,11 +371,14 @@ class Threshold:
         return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
 
     def _rows(self, rows: Any) -> Any:
+        if isinstance(rows, pl.DataFrame):
+            return rows.rows()
         if isinstance(rows, pd.DataFrame):
             return rows.astype(str).to_numpy().tolist()
         return rows.toarray().tolist() if sparse.issparse(rows) else np.asarray(rows).tolist()
 
 
+DAYS = (np.datetime64("2020-10-24", "h") + np.arange(150)).astype("M8[us]")
 KINDS = {
     "array": X,
     "frame": FRAME,
@@ -382,6 +388,31 @@ KINDS = {
     "text": TEXT,
     "dicts": DICTS,
     "images": RNG.random((150, 2, 3)),
+    "series": pd.Series(TEXT, name="text"),
+    "days": pd.DataFrame(
+        {
+            "size": X[:, 0],
+            "day": pd.Series(DAYS).dt.tz_localize("UTC").dt.tz_convert("Europe/Paris"),
+            "fixed": pd.Series(DAYS).dt.tz_localize("+01:00"),
+        }
+    ),
+    "polars frame": pl.DataFrame(
+        {
+            "size": pl.Series(X[:, 0], dtype=pl.Float32),
+            "count": pl.Series([None, *range(149)], dtype=pl.UInt8),
+            "word": TEXT,
+            "kind": pl.Series(NAMES.tolist(), dtype=pl.Categorical),
+            "tree": pl.Series(NAMES.tolist(), dtype=pl.Enum(["oak", "elm", "ash", "fir"])),
+            "large": X[:, 1] > 1,
+            "date": pl.Series(DAYS).dt.date(),
+            "hour": pl.Series(DAYS).dt.time(),
+            "day": pl.Series(DAYS).dt.replace_time_zone("UTC").dt.convert_time_zone("Asia/Tokyo"),
+            "naive": pl.Series(DAYS).cast(pl.Datetime("ms")),
+            "since": pl.Series(DAYS - DAYS[0]).cast(pl.Duration("ns")),
+            "none": pl.Series([None] * 150),
+        }
+    ),
+    "polars series": pl.Series("text", TEXT),
 }
 
 
@@ -401,8 +432,14 @@ def test_rows_of_every_kind_come_back(kind: str) -> None:
     encoded, parts = encoded_rows(rows)
     again = _decode_rows(encoded, Parts(parts.arrays))
     assert type(again) is type(rows)
-    if kind == "frame":
+    if isinstance(rows, pd.DataFrame):
         pd.testing.assert_frame_equal(again, rows.reset_index(drop=True))
+    elif isinstance(rows, pd.Series):
+        pd.testing.assert_series_equal(again, rows.reset_index(drop=True))
+    elif isinstance(rows, pl.DataFrame):
+        polars.testing.assert_frame_equal(again, rows)
+    elif isinstance(rows, pl.Series):
+        polars.testing.assert_series_equal(again, rows)
     elif kind == "sparse":
         assert (again != rows).nnz == 0
     else:
@@ -431,13 +468,14 @@ def held_out(rows: Any) -> Any:
     return Threshold(), rows, NAMES
 
 
-@pytest.mark.parametrize("kind", ["array", "float32"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_wrong_model_is_refused(kind: str, tmp_path: Path) -> None:
     clf = LabelShiftClassifier(Threshold(), "fix").fit(KINDS[kind], NAMES)
-    with pytest.warns(PriorshiftWarning, match="only refers to estimator"):
+    with pytest.warns(PriorshiftWarning, match=r"only refers to estimator .* estimator=$"):
         clf.save(tmp_path / "file")
     again = load(tmp_path / "file", estimator=Threshold())
-    assert again.predict_proba(X).tobytes() == clf.predict_proba(X).tobytes()
+    rows = KINDS[kind]
+    assert again.predict_proba(rows).tobytes() == clf.predict_proba(rows).tobytes()
     assert load(tmp_path / "file", estimator=Threshold(1e-5)).n_rounds_ == 0
     with pytest.raises(FileFormatError, match=r"estimator= answers otherwise .* 16 held-out rows"):
         load(tmp_path / "file", estimator=Threshold(2.0))
@@ -484,8 +522,40 @@ class Dice(Threshold):
         return np.random.default_rng().dirichlet(np.ones(3), len(rows))
 
 
-def test_where_no_answers_can_be_kept_the_warning_says_so(tmp_path: Path) -> None:
-    clf = LabelShiftClassifier(Dice(), "fix").fit(X, NAMES)
-    with pytest.warns(PriorshiftWarning, match="not its answers: the model answers otherwise each"):
+class Lookup(Threshold):
+    """A model that reads what no file keeps, the index of a series."""
+
+    def predict_proba(self, rows: Any) -> Any:
+        return super().predict_proba(rows.index)
+
+
+SHORT = pd.Series(TEXT, index=10 ** (np.arange(150) % 9))
+
+
+@pytest.mark.parametrize(
+    ("model", "rows", "reason"),
+    [
+        (Dice(), X, "asked again with the same values, it answers otherwise"),
+        (Lookup(), SHORT, "asked again with the same values, it answers otherwise"),
+        (Threshold(), pl.DataFrame({"a": X.tolist()}), "the rows are DataFrame: .* type 'List'"),
+        (Threshold(), pd.DataFrame({"a": DAYS}).astype("period[D]"), "holds a column of type 'per"),
+        (
+            Threshold(),
+            pd.DataFrame({"a": pd.Series(DAYS).dt.tz_localize("dateutil/UTC")}),
+            "tzfile",
+        ),
+        (
+            Threshold(),
+            pd.DataFrame({"a": pd.Series(DAYS).dt.tz_localize(timezone(timedelta(0), "X"))}),
+            "the rows are DataFrame",
+        ),
+    ],
+    ids=["dice", "index", "lists", "periods", "dateutil", "unknown zone"],
+)
+def test_where_no_answers_can_be_kept_the_warning_says_so(
+    model: Any, rows: Any, reason: str, tmp_path: Path
+) -> None:
+    clf = LabelShiftClassifier(model, "fix").fit(rows, NAMES)
+    with pytest.warns(PriorshiftWarning, match=f"not its answers: .*{reason}"):
         clf.save(tmp_path / "file")
-    assert load(tmp_path / "file", estimator=Dice()).n_rounds_ == 0
+    assert load(tmp_path / "file", estimator=type(model)(2.0)).n_rounds_ == 0

@@ -90,6 +90,17 @@ def test_pipes_and_devices_are_refused(fresh: Saved, tmp_path: Path) -> None:
 
 
 @posix
+def test_a_pipe_without_a_path_is_refused(fresh: Saved) -> None:
+    ends = os.pipe()
+    try:
+        with pytest.raises(InputError, match=r"^/dev/fd/\d+: is a pipe or a device"):
+            save_parts(f"/dev/fd/{ends[1]}", fresh)  # as /dev/stdout before a pipe
+    finally:
+        for end in ends:
+            os.close(end)
+
+
+@posix
 def test_file_and_folder_are_synced_before_and_after_the_exchange(
     fresh: Saved, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

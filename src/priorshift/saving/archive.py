@@ -212,14 +212,14 @@ def _check_target(path: str | os.PathLike[str]) -> Path:
     name = os.fsdecode(path)
     try:
         target = Path(os.path.realpath(name))
-        target.exists()
+        exists = Path(name).exists()  # what a link of /proc leads to need have no path of its own
     except (OSError, ValueError) as error:  # too long, or with a zero byte
         raise InputError(f"{name!r} is no path of a file: {error}") from None
     if target.is_dir():
         raise InputError(f"{name}: is a folder: give the path of a file")
     if not target.parent.is_dir():
         raise InputError(f"{name}: there is no folder {target.parent}: make it first")
-    if target.exists() and not target.is_file():
+    if exists and not target.is_file():
         raise InputError(f"{name}: is a pipe or a device: give the path of a file")
     return target
 

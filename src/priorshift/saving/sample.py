@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from priorshift.errors import FileFormatError, InputError
+from priorshift.errors import FileFormatError
+from priorshift.saving.frames import TABLES, make_table, table_columns, table_kind
 from priorshift.saving.values import Parts
 from priorshift.source import Source
 from priorshift.source.model import log_probabilities
@@ -18,12 +18,6 @@ from priorshift.typing import FloatArray
 TOLERANCE = 1e-4
 _ENOUGH = 1e-3  # relative, for features, which have no scale of their own
 
-# pandas' types that a list of plain values can be turned into again.
-_FRAME_DTYPES = {
-    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float32", "float64", "object", "str", "string", "boolean", "Int64", "Float64"),
-}
-
 
 def encode_sample(source: Source, parts: Parts) -> Any:
     """Return the kept rows with f0's answers for JSON, or the reason why that cannot be."""
@@ -33,14 +27,17 @@ def encode_sample(source: Source, parts: Parts) -> Any:
 
     try:
         rows = _encode_rows(source.sample, Writer(parts, "sample"))
-    except (InputError, RecursionError) as error:
+        again = _decode_rows(rows, Parts(parts.arrays))
+    except Exception as error:  # pandas and polars refuse in many ways, too
         return {"reason": f"the rows are {type(source.sample).__name__}: {error}"}
     proba = source.model.predict_proba(source.sample)
-    if not _agree(proba, source.model.predict_proba(source.sample)):
-        return {"reason": "the model answers otherwise each time"}
     # Without a map of the user's own there is nothing to compare.
     own = source.features.map is None or source.features.map is log_probabilities
     features = None if own else source.features(source.sample)
+    try:
+        check_answers(Sample(again, proba, features), source, {"estimator": "", "features": ""})
+    except FileFormatError:  # it throws dice, or reads what the file does not keep, as an index
+        return {"reason": "asked again with the same values, it answers otherwise"}
     return {
         "rows": rows,
         "proba": parts.encode(np.ascontiguousarray(proba), "sample/proba"),
@@ -57,7 +54,7 @@ class Sample(NamedTuple):
 
 
 def decode_sample(encoded: Any, parts: Parts) -> Sample | None:
-    """Return the rows of a file; None where it holds none, or no pandas is there to hold them."""
+    """Return the rows of a file; None where it holds none, or their library is not installed."""
     if tuple(encoded) == ("reason",):
         return None
     proba, features = (parts.decode(encoded[name]) for name in ("proba", "features"))
@@ -117,61 +114,14 @@ def _by_how_much(found: FloatArray, expected: FloatArray) -> str:
 
 def _encode_rows(rows: Any, writer: Any) -> Any:
     """Rows of any kind that a file can hold: arrays, sparse matrices, frames, lists of values."""
-    pandas = sys.modules.get("pandas")
-    if pandas is None or not isinstance(rows, pandas.DataFrame):
-        return writer.encode(rows)
-    columns = [[name, *_encode_column(rows.iloc[:, i])] for i, name in enumerate(rows.columns)]
-    if not _frame(pandas, columns).equals(rows.reset_index(drop=True)):
-        raise InputError("a frame with columns that no file can hold")
-    return {"frame": writer.encode(columns)}
-
-
-def _encode_column(column: Any) -> tuple[Any, ...]:
-    dtype = column.dtype
-    if str(dtype) == "category":
-        categories = dtype.categories
-        return (
-            _plain(column),
-            "category",
-            (_plain(categories), str(categories.dtype), bool(dtype.ordered)),
-        )
-    if dtype.kind in "Mm" and isinstance(dtype, np.dtype):
-        return column.to_numpy(), None, None
-    if str(dtype) not in _FRAME_DTYPES:
-        raise InputError(f"a frame with a column of type {dtype}")
-    return _plain(column), str(dtype), None
-
-
-def _plain(column: Any) -> list[Any]:
-    """The values, None for a missing one of types that are not numbers."""
-    values = [None if value is not value or value is None else value for value in column.tolist()]
-    missing = [None if type(value).__name__ == "NAType" else value for value in values]
-    return missing
-
-
-def _frame(pandas: Any, columns: list[Any]) -> Any:
-    made = []
-    for name, values, dtype, about in columns:
-        kind = dtype
-        if dtype == "category":
-            names, inner, ordered = about
-            kind = pandas.CategoricalDtype(pandas.Index(names, dtype=inner), ordered=ordered)
-        made.append(pandas.Series(values, dtype=kind, name=name))
-    return pandas.concat(made, axis=1) if made else pandas.DataFrame()
+    kind = table_kind(rows)
+    return writer.encode(rows) if kind is None else {kind: writer.encode(table_columns(kind, rows))}
 
 
 def _decode_rows(encoded: Any, parts: Parts) -> Any:
     from priorshift.saving.estimators import Reader
 
-    if not isinstance(encoded, dict) or tuple(encoded) != ("frame",):
+    kind = next(iter(encoded)) if isinstance(encoded, dict) and len(encoded) == 1 else None
+    if kind not in TABLES:
         return Reader(parts).decode(encoded)
-    columns = Reader(parts).decode(encoded["frame"])
-    for _, values, dtype, about in columns:
-        inner = about[1] if dtype == "category" else dtype
-        if inner is not None and inner not in _FRAME_DTYPES:
-            raise FileFormatError(f"holds a column of type {inner!r}")
-        if not isinstance(values, list | np.ndarray) or len(values) > ROWS:
-            raise FileFormatError("holds a column that is none")
-    import pandas
-
-    return _frame(pandas, columns)
+    return make_table(kind, Reader(parts).decode(encoded[kind]))
