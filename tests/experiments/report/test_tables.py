@@ -113,6 +113,12 @@ def test_what_rows_mean_is_said_under_the_table():
     assert "true mix:" not in plain
 
 
+def test_f0_that_needs_no_calibration_has_no_row_as_calibrated():
+    row = record("auto", "lin", 3.0, calibration="auto", calibration_map="none", log_loss=0.1)
+    row.update(brier=0.1, f1=0.9, auc=0.9)
+    assert "true mix" not in results_table([row], compare=False).replace("the true mix", "")
+
+
 def test_baseline_appears_once_and_the_oracle_is_last():
     rows = [record("atlas", "squ", 4.0), record("atlas", "lin", 5.0)]
     lines = results_table(rows, compare=False).splitlines()

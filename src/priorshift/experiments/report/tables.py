@@ -130,7 +130,7 @@ def _grid(records: Sequence[Record], shifts: Sequence[str], compare: bool) -> st
         rows.append(["f0 as it is", "", *baseline])
     rows.append(["oracle", "", *(f"{by_shift[shift]['oracle_error']:.2f}" for shift in shifts)])
     for recipe, fitted in dict.fromkeys((r["calibration"], r["calibration_map"]) for r in records):
-        if recipe != "none":
+        if fitted != "none":
             floors = {r["shift"]: r for r in records if r["calibration"] == recipe}
             texts = [f"{floors[shift]['calibrated_oracle_error']:.2f}" for shift in shifts]
             rows.append([f"f0 by {fitted}, true mix", "", *texts])
@@ -159,10 +159,11 @@ def _meanings(records: Sequence[Record]) -> list[str]:
     truth = "the true densities" if records[0]["data"] == "synthetic" else "f0"
     replays = {r["shift"] for r in records} - set(SHIFTS) - {"priors"}
     known = "the class mix of the 500 labels on either side" if replays else "the true class mix"
-    maps = dict.fromkeys(r["calibration_map"] for r in records if r["calibration"] != "none")
+    maps = dict.fromkeys(record["calibration_map"] for record in records)
     calibrated = [
         f"f0 by {name}, true mix: the same for f0, calibrated on the held-out set ({name})."
         for name in maps
+        if name != "none"
     ]
     lines = [
         "f0 (FIX): the source model, trained on the offline set, as it is: it adapts to nothing.",
