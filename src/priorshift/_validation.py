@@ -191,15 +191,17 @@ def as_labels(y: Any, n_rows: int, where: str = "y") -> AnyArray:
 def plain_labels(labels: Any, classes: AnyArray | None = None) -> list[Any]:
     """Return labels as Python's own values, fit to be keys; dates stay NumPy's.
 
-    NumPy's own lists have whole numbers for dates in nanoseconds. Where ``classes`` are dates,
-    labels that are one, ISO 8601 or an object, are given in their unit: equal dates are one key.
+    NumPy's own lists have whole numbers for dates in nanoseconds. Where ``classes`` are dates, a
+    label that is a date, as NumPy's, an object or ISO 8601, gets their unit: equal dates are one
+    key.
 
     Examples
     --------
     >>> plain_labels(np.array([3, 5])), plain_labels([np.str_("cat"), None])
     ([3, 5], ['cat', None])
-    >>> plain_labels(["2020-01-01", None], np.array(["2020-01-01T00"], "M8[h]"))
-    [np.datetime64('2020-01-01T00','h'), None]
+    >>> day, none = plain_labels(["2020-01-01", None], np.array(["2020-01-01T00"], "M8[h]"))
+    >>> str(day), none
+    ('2020-01-01T00', None)
     """
     if isinstance(labels, np.ndarray) and labels.dtype.kind == "M" and labels.ndim == 1:
         found = list(labels)
@@ -256,7 +258,7 @@ row, drop those without
 order: make them all strings, or all numbers
     """
     listed = getattr(y, "tolist", getattr(y, "to_list", None))
-    labels = y if listed is None else plain_labels(y if hasattr(y, "tolist") else listed())
+    labels = y if listed is None else plain_labels(y)
     if not isinstance(labels, list | tuple):
         return
     for row, label in enumerate(labels):

@@ -23,7 +23,9 @@ from priorshift._validation import (
     check_choice,
     check_integer,
     check_labelled,
+    json_labels,
     known_classes,
+    plain_labels,
 )
 from priorshift.decisions import (
     COVERAGES,
@@ -300,7 +302,7 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         if classes is None:
             shape = np.shape(rows)
             classes = _column_labels(np.unique(y), 2 if shape[1:] in ((), (1,)) else shape[1])
-        model = ProbabilityModel(classes=np.asarray(classes).tolist(), logits=logits)
+        model = ProbabilityModel(classes=plain_labels(np.asarray(classes)), logits=logits)
         settings = {"features": PROBABILITIES, **settings}
         return cls(model, learner, **settings).fit(rows, y)
 
@@ -831,7 +833,7 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
 
     def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
         """Names of the columns of ``transform``: ``p_`` and the label of each class."""
-        return np.array([f"p_{label}" for label in self.classes_.tolist()], dtype=object)
+        return np.array([f"p_{label}" for label in plain_labels(self.classes_)], dtype=object)
 
     @property
     def classes_(self) -> AnyArray:
@@ -1043,8 +1045,8 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             "names_in": _plain(self.__dict__.get("_names_in")),
             "kind_in": self.__dict__.get("_kind_in"),
             "features": self.features if isinstance(self.features, str) else None,
-            "classes": None if self.classes is None else _plain(self.classes),
-            "prior": _plain(self.prior),
+            "classes": _plain(self.classes, self.classes_),
+            "prior": _plain(self.prior, self.classes_),
             "costs": costs_to_plain(self.costs),
             "abstain": None if self.abstain is None else float(self.abstain),
         }
@@ -1152,6 +1154,9 @@ def _check_classes(classes: Any, known: Any) -> None:
         raise InputTypeError(
             f"classes is {classes!r}: give a list of all labels, {list(known)[:5]}"
         )
+    known = np.asarray(known)
+    if classes is not None and known.dtype.kind == "M":
+        classes = plain_labels(classes, known)
     if classes is not None and sorted(map(str, classes)) != sorted(map(str, known)):
         raise InputError(
             f"classes is {list(classes)[:5]}, the classifier knows {list(known)[:5]}: it learns no "
@@ -1226,21 +1231,21 @@ def load(
     return clf
 
 
-def _plain(setting: Any) -> Any:
+def _plain(setting: Any, classes: AnyArray | None = None) -> Any:
     """A setting of labels or shares as JSON can hold it: a list, or pairs where it is a dict."""
     if setting is None:
         return None
     if isinstance(setting, Mapping):
-        return {"pairs": [[_plain([key])[0], float(share)] for key, share in setting.items()]}
-    return (
-        np.asarray(setting).tolist()
-        if not isinstance(setting, list)
-        else [item.item() if isinstance(item, np.generic) else item for item in setting]
-    )
+        labels, shares = json_labels(setting, classes), map(float, setting.values())
+        return {"pairs": list(map(list, zip(labels, shares, strict=True)))}
+    return json_labels(setting if isinstance(setting, list) else np.asarray(setting), classes)
 
 
-def _plain_again(setting: Any) -> Any:
-    return dict(map(tuple, setting["pairs"])) if isinstance(setting, dict) else setting
+def _plain_again(setting: Any, classes: AnyArray) -> Any:
+    if isinstance(setting, dict):
+        labels, shares = zip(*setting["pairs"], strict=True)
+        return dict(zip(plain_labels(labels, classes), shares, strict=True))
+    return None if setting is None else plain_labels(setting, classes)
 
 
 def _checked_extra(extra: dict[str, Any], source: Source, learner: Learner) -> dict[str, Any]:
@@ -1277,8 +1282,9 @@ def _checked_extra(extra: dict[str, Any], source: Source, learner: Learner) -> d
     check_on_alarm(found["on_alarm"], check_safety(found["safety"]))
     if found["guard"] not in (None, False, "given"):
         raise FileFormatError(f"holds the guard {found['guard']!r}")
-    found["classes"], found["prior"] = map(_plain_again, (found["classes"], found["prior"]))
-    found["costs"] = costs_from_plain(found["costs"])
+    for name in ("classes", "prior"):
+        found[name] = _plain_again(found[name], source.classes)
+    found["costs"] = costs_from_plain(found["costs"], source.classes)
     _check_decisions(found["costs"], found["abstain"], source.classes)
     found["learner"] = learner
     if found["rehearsal"] is not None:
@@ -1318,10 +1324,11 @@ def _positive(pos_label: Any, classes: AnyArray) -> int:
                 "is for"
             )
         return 1
-    labels = classes.tolist()
-    if np.ndim(pos_label) or pos_label not in labels:
+    labels = plain_labels(classes)
+    wanted = None if np.ndim(pos_label) else plain_labels([pos_label], classes)[0]
+    if wanted not in labels:
         raise InputError(f"pos_label is {pos_label!r}, no class: choose one of {labels[:5]}")
-    return int(labels.index(pos_label))
+    return labels.index(wanted)
 
 
 def _is_whole(value: Any) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift._rows import frame_library
-from priorshift._validation import check_integer, known_classes
+from priorshift._validation import check_integer, known_classes, plain_labels
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.errors import InputError, InputTypeError
 from priorshift.source import Batch
@@ -107,7 +107,7 @@ class LabelShiftStream(Base):  # type: ignore[misc]
         """Probability of each class; changes nothing."""
         clf, batch = self.classifier_, self._read(x, self._order(x))
         (row,) = clf.deployment_.predict_proba(clf.stream_, batch).tolist()
-        return dict(zip(self.classifier_.classes_.tolist(), row, strict=True))
+        return dict(zip(plain_labels(self.classifier_.classes_), row, strict=True))
 
     def predict_one(self, x: Any) -> Any:
         """The most probable class; changes nothing."""

@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from priorshift._registry import Registry
+from priorshift._validation import plain_labels
 from priorshift.calibration import Calibration
 from priorshift.datasets import Dataset
 from priorshift.datasets.synthetic import SyntheticProblem
@@ -73,7 +74,7 @@ def _uncalibrated(dataset: Dataset, loss: str, diameter: float | None) -> Source
         return _synthetic(dataset, loss)
     labels = dataset.classes[dataset.y0]
     if dataset.probabilities:
-        model: Any = ProbabilityModel(classes=dataset.classes.tolist())
+        model: Any = ProbabilityModel(classes=plain_labels(dataset.classes))
         return build_source(
             model, dataset.X0, labels, features=log_probabilities, loss=loss, diameter=diameter
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from priorshift._validation import plain_labels
 from priorshift.typing import AnyArray, FloatArray
 
 
@@ -54,6 +55,6 @@ def abstained(answers: AnyArray, silent: AnyArray) -> AnyArray:
     >>> abstained(np.array([3, 5]), np.array([False, True])).tolist()
     [3, None]
     """
-    found = np.array(answers.tolist(), dtype=object)
+    found = np.array(plain_labels(answers), dtype=object)
     found[silent] = None
     return found

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from priorshift._validation import json_labels, plain_labels
 from priorshift.errors import InputError, InputTypeError
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
@@ -84,13 +85,14 @@ def as_costs(costs: Any, classes: AnyArray) -> Costs:
 def _by_class(row: Any, classes: AnyArray) -> Any:
     if not isinstance(row, Mapping):
         return row
-    labels = classes.tolist()
-    if set(row) != set(labels):
+    labels = plain_labels(classes)
+    costs = dict(zip(plain_labels(row, classes), row.values(), strict=True))
+    if costs.keys() != set(labels):
         raise InputError(
             f"costs names the classes {list(row)[:5]}: name each of the {len(labels)} classes "
             f"once, {labels[:5]}"
         )
-    return [row[label] for label in labels]
+    return [costs[label] for label in labels]
 
 
 def _actions(names: list[Any] | None, number: int) -> AnyArray:
@@ -115,16 +117,15 @@ def costs_to_plain(costs: Any) -> Any:
     if costs is None:
         return None
     if isinstance(costs, Mapping):
-        return {"pairs": [[_key(key), costs_to_plain(part)] for key, part in costs.items()]}
+        parts = map(costs_to_plain, costs.values())
+        return {"pairs": list(map(list, zip(json_labels(costs), parts, strict=True)))}
     return np.asarray(costs, dtype=np.float64).tolist()
 
 
-def _key(key: Any) -> Any:
-    return key.item() if isinstance(key, np.generic) else key
-
-
-def costs_from_plain(plain: Any, depth: int = 2) -> Any:
+def costs_from_plain(plain: Any, classes: AnyArray | None = None, depth: int = 2) -> Any:
     """What ``costs_to_plain`` was given, lists in the place of arrays; all else is refused.
+
+    ``classes`` say whether labels are dates.
 
     Examples
     --------
@@ -139,11 +140,13 @@ def costs_from_plain(plain: Any, depth: int = 2) -> Any:
         if type(plain) in (int, float):
             return plain
     elif isinstance(plain, list):
-        return [costs_from_plain(item, depth - 1) for item in plain]
+        return [costs_from_plain(item, classes, depth - 1) for item in plain]
     elif isinstance(plain, dict) and list(plain) == ["pairs"] and isinstance(plain["pairs"], list):
         pairs = plain["pairs"]
         if all(isinstance(p, list) and len(p) == 2 for p in pairs) and all(
             type(key) in (str, int, float, bool) for key, _ in pairs
         ):
-            return {key: costs_from_plain(value, depth - 1) for key, value in pairs}
+            keys = plain_labels([key for key, _ in pairs], classes if depth == 1 else None)
+            parts = (costs_from_plain(part, classes, depth - 1) for _, part in pairs)
+            return dict(zip(keys, parts, strict=True))
     raise InputError("the costs are no table of numbers")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from priorshift._validation import check_priors
+from priorshift._validation import check_priors, plain_labels
 from priorshift.datasets import Dataset
 from priorshift.datasets.offline import paper_settings
 from priorshift.errors import InputError, PriorshiftWarning
@@ -116,7 +116,7 @@ def _each(options: argparse.Namespace, prepared: Prepared) -> Iterator[StreamRun
 def given_priors(path: str, dataset: Dataset) -> FloatArray:
     """Read the class prior of every round (T, K) from a table with a column for each class."""
     with open_table(path) as table:
-        places = [table.place(str(label), "--priors") for label in dataset.classes.tolist()]
+        places = [table.place(str(label), "--priors") for label in plain_labels(dataset.classes)]
         rows = list(table.rows)
         if not rows:
             raise InputError(f"--priors {path}: has no rows; give one for each round")

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
+from priorshift._validation import plain_labels
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.errors import InputError
 from priorshift.files.columns import Columns, label_values, naming, seconds
@@ -199,7 +200,7 @@ def adapt_table(
     with open_table(run.input, run.input_format) as table:
         reader = Reader(clf, run, table)
         _skip(table, record)
-        form, classes = run.output_format, clf.classes_.tolist()
+        form, classes = run.output_format, plain_labels(clf.classes_)
         with open_output(run.output, run.keep, classes, form, record.size) as output:
             if record.rows == 0 and record.size == 0:
                 output.start()

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from priorshift._rows import frame_library
+from priorshift._validation import plain_labels
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.errors import FileFormatError, InputError, PriorshiftError, SourceError
 from priorshift.files.tables import Row, Table
@@ -173,11 +174,12 @@ def label_values(rows: Sequence[Row], place: int, classes: AnyArray) -> list[Any
     >>> label_values([["1"], [""], ["0"]], 0, np.array([0, 1]))
     [1, None, 0]
     """
-    known = {str(label): label for label in classes.tolist()}
-    return [
+    known = {str(label): label for label in plain_labels(classes)}
+    found = [
         None if is_missing(row[place]) else known.get(_written(row[place]), row[place])
         for row in rows
     ]
+    return plain_labels(found, classes)
 
 
 def _written(cell: Any) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from priorshift._extras import need
+from priorshift._validation import plain_labels
 from priorshift.classifier import LabelShiftClassifier, load
 from priorshift.datasets.files import need as need_arrays
 from priorshift.datasets.files import read_arrays
@@ -180,7 +181,7 @@ def _column_classes(fitting: Fitting, names: list[str], y: AnyArray, path: str) 
         return labels
     before, _, after = str(fitting.proba_columns).partition("*")
     stems = [name.removeprefix(before).removesuffix(after) for name in names]
-    if {str(label) for label in labels.tolist()} <= set(stems):
+    if {str(label) for label in plain_labels(labels)} <= set(stems):
         return label_array(stems, labels)
     raise InputError(
         f"{path}: the columns {', '.join(names[:5])} do not say which class each is for (the "

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from priorshift._extras import need
 from priorshift._numerics import class_shares, row_argmax
-from priorshift._validation import check_chance
+from priorshift._validation import check_chance, plain_labels
 from priorshift.insight.present import interval_of, judged_then, no_history, on_held_out
 from priorshift.monitoring.believed import covariance, reading
 from priorshift.monitoring.history import FIELDS, History
@@ -66,7 +66,7 @@ def history_columns(
     )
     columns["rough_interval"] = ~newest
     for name, values in (("prior", records.priors), ("low", low), ("high", high)):
-        for k, label in enumerate(source.classes.tolist()):
+        for k, label in enumerate(plain_labels(source.classes)):
             columns[f"{name}_{label}"] = values[:, k]
     return columns
 

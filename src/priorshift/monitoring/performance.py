@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from priorshift._numerics import reweight
-from priorshift._validation import check_chance, check_positive
+from priorshift._validation import check_chance, check_positive, plain_labels
 from priorshift.errors import InputError
 from priorshift.monitoring.believed import Believed, believed
 from priorshift.monitoring.influence import check_prior, check_proba
@@ -100,7 +100,7 @@ class Performance:
     @property
     def positive(self) -> object:
         """The label of the second of two classes; None where there are more."""
-        return self.classes[1].item() if len(self.classes) == 2 else None
+        return plain_labels(self.classes)[1] if len(self.classes) == 2 else None
 
     @cached_property
     def accuracy(self) -> Estimated:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from priorshift._rows import frame_library
-from priorshift._validation import known_classes
+from priorshift._validation import json_labels, known_classes, plain_labels
 from priorshift.classifier import LabelShiftClassifier, load
 from priorshift.errors import InputError
 from priorshift.monitoring.history import NO_TIME, as_seconds
@@ -174,7 +174,8 @@ class Model:
 
     def _known_label(self, label: Label) -> Any:
         """The class of that label: 1 and 1.0 are one number to JSON, 1 and "1" are not."""
-        place = self._places.get((isinstance(label, str), label))
+        (known,) = json_labels([label], self.deployment.source.classes)
+        place = self._places.get((isinstance(label, str), known))
         if place is None:
             raise InputError(f"labels holds {label!r}, which is none of the classes")
         return self.deployment.source.classes[place]
@@ -218,7 +219,7 @@ def plain(label: Any) -> Label:
     >>> plain(np.int64(3)), plain(np.str_("yes"))
     (3, 'yes')
     """
-    value = label.item() if isinstance(label, np.generic) else label
+    (value,) = plain_labels([label])
     return value if isinstance(value, str | int | float | bool) else str(value)
 
 

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from priorshift import insight
+from priorshift._validation import plain_labels
 from priorshift.errors import InputError
 from priorshift.monitoring.performance import Performance
 from priorshift.service.app import Service, Spec, answer
@@ -117,7 +118,7 @@ def _history(
 
 def _columns(found: Committed, columns: dict[str, Any], times: Any) -> dict[str, Any]:
     """Columns by name; those of the classes are tables, in the order of the classes."""
-    names = [f"_{label}" for label in found.model.deployment.source.classes.tolist()]
+    names = [f"_{label}" for label in plain_labels(found.model.deployment.source.classes)]
     plain = {
         name: values
         for name, values in columns.items()

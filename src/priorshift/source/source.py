@@ -24,6 +24,7 @@ from priorshift._validation import (
     check_finite,
     check_number,
     class_indices,
+    plain_labels,
 )
 from priorshift.calibration import (
     Calibration,
@@ -607,11 +608,12 @@ def _named_classes(classes: Any) -> AnyArray:
 
 
 def _refuse_strange(some: AnyArray, known: AnyArray, who: str, why: str) -> None:
-    names = set(known.tolist())
-    strange = [label for label in some.tolist() if label not in names]
+    names = set(plain_labels(known))
+    like = known if some.dtype.kind == "M" else None
+    strange = [label for label in plain_labels(some, like) if label not in names]
     if strange:
         raise SourceError(
-            f"{who} class {strange[0]!r}, which {why}; known are {known[:5].tolist()} "
+            f"{who} class {strange[0]!r}, which {why}; known are {plain_labels(known[:5])} "
             f"({len(known)} in all): label the held-out set as the model was"
         )
 
@@ -638,13 +640,14 @@ def _prior(
     if prior is None:
         return measured_prior(indices, proba, weights)
     if isinstance(prior, Mapping):
-        unknown = [label for label in prior if label not in set(names.tolist())]
-        if unknown or len(prior) != len(names):
+        given = dict(zip(plain_labels(prior, names), prior.values(), strict=True))
+        labels = plain_labels(names)
+        if given.keys() != set(labels):
             raise InputError(
                 f"prior names {len(prior)} classes, {list(prior)[:5]}: name each of the "
-                f"{len(names)} classes once, {names[:5].tolist()}"
+                f"{len(names)} classes once, {labels[:5]}"
             )
-        shares = as_floats([prior[label] for label in names.tolist()], "prior")
+        shares = as_floats([given[label] for label in labels], "prior")
     else:
         shares = np.array(as_floats(prior, "prior"))
         if classes is not None and shares.shape == (len(names),):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from priorshift._validation import plain_labels
 from priorshift.classifier import load
 from priorshift.cli.arguments import whole_number
 from priorshift.cli.messages import first_lines, warn
@@ -119,7 +120,7 @@ def adapt(options: argparse.Namespace) -> None:
     if run.output == PIPE:
         return
     resumed = f" (after {done.resumed:,} of before)" if done.resumed else ""
-    now = f"class prior now {prior_text(clf.classes_.tolist(), clf.prior_.tolist())}"
+    now = f"class prior now {prior_text(plain_labels(clf.classes_), clf.prior_.tolist())}"
     if run.key is not None:
         now = f"each stream of {run.key} by itself"
     board.progress.say(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import warnings
 
+from priorshift._validation import plain_labels
 from priorshift.cli.arguments import one_name
 from priorshift.cli.messages import first_lines, warn
 from priorshift.experiments.progress import Progress
@@ -110,7 +111,7 @@ def fit(options: argparse.Namespace) -> None:
         return
     warn(first_lines(caught))
     source = clf.source_
-    classes = ", ".join(map(str, source.classes[:10].tolist()))
+    classes = ", ".join(map(str, plain_labels(source.classes[:10])))
     progress.say(
         f"priorshift: {options.output}: {source.n_classes} classes ({classes}"
         f"{', ...' if source.n_classes > 10 else ''}), {len(source.labels)} held-out rows, learner "

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from priorshift._validation import plain_labels
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.files.audit import Audit
 from priorshift.insight import Gains, past_gains
@@ -72,7 +73,7 @@ class Findings:
     @property
     def labels(self) -> list[str]:
         """The classes as text."""
-        return [str(label) for label in self.clf.classes_.tolist()]
+        return [str(label) for label in plain_labels(self.clf.classes_)]
 
     @property
     def moved(self) -> bool:
