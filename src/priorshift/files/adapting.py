@@ -56,6 +56,10 @@ class Batching:
     window: float | None = None
     time: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.window is not None and self.time is None:
+            raise InputError("a window needs the time of a row: --time (timestamps= in Python)")
+
     def split(self, table: Table, first: int) -> Iterator[list[Row]]:
         """Yield the batches of the rows that are left; ``first`` is the number of the first."""
         if self.window is None:
@@ -76,7 +80,7 @@ class Batching:
 
     def at(self, table: Table, row: Row, number: int) -> float:
         """Return the time of a row in seconds."""
-        place = table.place(str(self.time), "--time")
+        place = table.place(str(self.time), "time")
         try:
             return seconds(row[place])
         except InputError as error:
@@ -273,12 +277,12 @@ class Reader:
     def __init__(self, clf: LabelShiftClassifier, run: Run, table: Table) -> None:
         self.clf, self.run, self.table = clf, run, table
         self._columns = Columns.of(clf, table, run.apart)
-        self._kept = [table.place(name, "--keep") for name in run.keep]
-        self._label = None if run.label is None else table.place(run.label, "--label")
+        self._kept = [table.place(name, "keep") for name in run.keep]
+        self._label = None if run.label is None else table.place(run.label, "label")
         self._key = None if run.key is None else table.place(run.key, "--key")
         self.fleet = None if run.key is None else Fleet(clf)
         if run.batching.time is not None:
-            table.place(run.batching.time, "--time")
+            table.place(run.batching.time, "time")
 
     def steps(self, rows: int = 0, batches: int = 0) -> Iterator[list[Step]]:
         """Learn from the batches that are left, and yield them, those together that are read so.
@@ -286,7 +290,7 @@ class Reader:
         ``rows`` and ``batches`` are how many there have been before.
         """
         at_once = 1 if self.run.input == PIPE else _AT_ONCE
-        for group in _together(self.run.batching.split(self.table, rows), at_once):
+        for group in together(self.run.batching.split(self.table, rows), at_once):
             found = self._learned(group, rows, batches)
             yield found
             rows, batches = rows + sum(map(len, group)), batches + len(group)
@@ -355,8 +359,14 @@ def _make_sure(clf: LabelShiftClassifier, state: str, output: Output, record: Re
     return record
 
 
-def _together(batches: Iterator[list[Row]], least: int) -> Iterator[list[list[Row]]]:
-    """Whole batches until they have ``least`` rows; a run that goes on finds the same ones."""
+def together(batches: Iterator[list[Row]], least: int) -> Iterator[list[list[Row]]]:
+    """Whole batches until they have ``least`` rows; a run that goes on finds the same ones.
+
+    Examples
+    --------
+    >>> list(together(iter([[["1"]], [["2"], ["3"]], [["4"]]]), 2))
+    [[[['1']], [['2'], ['3']]], [[['4']]]]
+    """
     group: list[list[Row]] = []
     size = 0
     for batch in batches:

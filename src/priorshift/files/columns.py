@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from priorshift._rows import frame_library
-from priorshift._validation import plain_labels
+from priorshift._validation import check_positive, plain_labels
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.errors import FileFormatError, InputError, PriorshiftError, SourceError
 from priorshift.files.tables import Row, Table
 from priorshift.monitoring.history import as_seconds
 from priorshift.typing import AnyArray, FloatArray
 
+_UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 _MISSING = ("", "na", "nan", "null", "none", "n/a")
 # How models say that a cell has no value they can use, and that it holds text.
 _ABOUT_GAPS = re.compile(r"\b(nan|infinity|non-finite|missing values?)\b", re.IGNORECASE)
@@ -235,6 +236,23 @@ def seconds(cell: Any) -> float:
     return float(found)
 
 
+def time_span(given: str | float) -> float:
+    """Return a span of time as seconds: a number of them, or a text as ``"1h"``.
+
+    Examples
+    --------
+    >>> time_span("1h"), time_span("90s"), time_span("1.5d"), time_span(60)
+    (3600.0, 90.0, 129600.0, 60.0)
+    """
+    if not isinstance(given, str):
+        check_positive("window", given)
+        return float(given)
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([a-z]+)", given.strip().lower())
+    if found is None or found.group(2) not in _UNITS or float(found.group(1)) == 0:
+        raise InputError(f"{given!r} will not do; give a span of time as 30s, 10min, 1h, 1d or 1w")
+    return float(found.group(1)) * _UNITS[found.group(2)]
+
+
 @dataclass(frozen=True)
 class Columns:
     """Which columns of a table a classifier reads, and as what.
@@ -277,7 +295,8 @@ class Columns:
         if width is not None and len(places) != width:
             raise InputError(
                 f"{table.path}: has {len(places)} columns to read ({_shown(table, places)}), the "
-                f"source was made from {width} without names; leave the others out with --drop"
+                f"source was made from {width} without names; leave the others out with --drop "
+                "(drop= in Python)"
             )
         return cls(table, places, "rows" if width == 1 and kind == "rows" else kind, sample)
 

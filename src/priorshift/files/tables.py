@@ -65,7 +65,7 @@ class Table(NamedTuple):
     line: Callable[[int], int | None] = lambda row: None
 
     def place(self, name: str, option: str) -> int:
-        """Return the number of a column, or say which option named one that is not there."""
+        """Return the number of a column, or say what named one that is not there."""
         if name not in self.names:
             shown = ", ".join(self.names[:10]) + (", ..." if len(self.names) > 10 else "")
             raise InputError(f"{self.path}: has no column {name!r} ({option}); it has {shown}")

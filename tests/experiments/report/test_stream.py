@@ -232,7 +232,61 @@ def test_a_file_is_reported_on_as_arrays_are(clf, tmp_path, moved):
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == found.html
 
 
-def test_what_will_not_do(clf, tmp_path):
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    """A file with a column that the model does not read."""
+    P, y = stream(SOURCE, LATER)
+    names = ["id", "ts", *(f"p_{c}" for c in CLASSES), "y"]
+    columns = [range(len(y)), range(0, 60 * len(y), 60), *P.T.tolist(), y.tolist()]
+    return write_csv(tmp_path_factory.mktemp("log") / "log.csv", names, columns)
+
+
+@pytest.mark.parametrize("more", [{"drop": "id"}, {"drop": ["id"]}, {"keep": "id"}])
+def test_columns_of_a_file_that_are_not_for_the_model(clf, log, moved, more):
+    found = report(clf, log, "y", timestamps="ts", **more)
+    assert found.findings.audit.adapted.accuracy == moved.findings.audit.adapted.accuracy
+    assert found.findings.kept == (("id",) if "keep" in more else ())
+    with pytest.raises(InputError, match=r"leave the others out with --drop \(drop= in Python\)"):
+        report(clf, log, "y", timestamps="ts")
+
+
+@pytest.mark.parametrize("window", ["5h", 18000.0])
+def test_windows_of_time_of_files_and_of_arrays(clf, log, window):
+    P, y = stream(SOURCE, LATER)
+    times = np.datetime64(0, "s") + 60 * np.arange(len(y))
+    kinds = [
+        report(clf, P, y, timestamps=times, window=window),
+        report(clf, P, y, timestamps=times.astype(float), window=window),
+        report(clf, log, "y", timestamps="ts", window=window, drop="id"),
+        report(clf, P, y, timestamps=60.0 * np.arange(len(y)), batch_size=300),
+    ]
+    assert [found.findings.batches for found in kinds[:3]] == ["windows of 5 hours"] * 3
+    assert {len(found.findings.history) for found in kinds} == {10}
+    assert len({str(found) for found in kinds}) == 1
+
+
+def test_who_has_labelled_rows_is_not_told_to(clf):
+    P, y = stream(SOURCE, LATER)
+    some = np.full(len(y), None, dtype=object)
+    some[::30] = y[::30]
+    asked = [
+        any("Label a few hundred" in step for step in advise(report(clf, P, labels).findings).steps)
+        for labels in (None, some, y)
+    ]
+    assert asked == [True, True, False]
+
+
+def test_what_will_not_do(clf, log, tmp_path):
+    for more, says in (
+        ({"window": "1h"}, "needs the time of a row"),
+        ({"window": "soon", "timestamps": [0] * 5}, "give a span of time as"),
+        ({"window": 0, "timestamps": [0] * 5}, "window"),
+        ({"drop": "id"}, "columns of a file"),
+    ):
+        with pytest.raises(InputError, match=says):
+            report(clf, np.full((5, 3), 1 / 3), **more)
+    with pytest.raises(InputError, match=r"'when' \(time\)"):
+        report(clf, log, timestamps="when", drop=["id", "ts", "y"])
     with pytest.raises(InputError, match="2 entries for 5 rows"):
         report(clf, np.full((5, 3), 1 / 3), timestamps=[1, 2])
     with pytest.raises(InputError, match="batch_size"):

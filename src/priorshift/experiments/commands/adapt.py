@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import time
 import warnings
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from priorshift.experiments.commands.fit import parts
 from priorshift.experiments.progress import Lines, Progress, duration
 from priorshift.experiments.report.output import check_writable
 from priorshift.files.adapting import Batching, Run, adapt_table
+from priorshift.files.columns import time_span
 from priorshift.files.tables import FORMATS, PIPE
 
 _DESCRIPTION = """\
@@ -37,7 +37,6 @@ examples:
   priorshift adapt --source source.priorshift --in all.csv --out out.csv --key shop --keep shop
   tail -F rows.ndjson | priorshift adapt --source source.priorshift --in - --out - --batch 50
 """
-_UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,35 +63,16 @@ def add_batches(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batch", type=whole_number(), metavar="N", help="rows of a batch (default: 100)"
     )
-    parser.add_argument(
-        "--window", type=time_span, metavar="SPAN", help="a batch for each 30s, 10min, 1h, 1d"
-    )
+    parser.add_argument("--window", metavar="SPAN", help="a batch for each 30s, 10min, 1h, 1d")
     parser.add_argument("--time", metavar="COL", help="the column with the time of a row")
-
-
-def time_span(text: str) -> float:
-    """Read a span of time as seconds.
-
-    Examples
-    --------
-    >>> time_span("1h"), time_span("90s"), time_span("1.5d")
-    (3600.0, 90.0, 129600.0)
-    """
-    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([a-z]+)", text.strip().lower())
-    if found is None or found.group(2) not in _UNITS or float(found.group(1)) == 0:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} will not do; give a span of time as 30s, 10min, 1h, 1d or 1w"
-        )
-    return float(found.group(1)) * _UNITS[found.group(2)]
 
 
 def batching_of(options: argparse.Namespace) -> Batching:
     """Return what the options of ``add_batches`` say."""
-    if options.window is not None and options.time is None:
-        raise InputError("--window needs --time, the column with the time of a row")
     if options.window is not None and options.batch is not None:
         raise InputError("give --batch or --window, not both")
-    return Batching(options.batch or 100, options.window, options.time)
+    window = None if options.window is None else time_span(options.window)
+    return Batching(options.batch or 100, window, options.time)
 
 
 def adapt(options: argparse.Namespace) -> None:

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")
 
 
-def add_model(parser: argparse.ArgumentParser, required: bool) -> None:
+def add_model(parser: argparse.ArgumentParser, required: bool = False) -> None:
     """Add what a source is made from."""
     parser.add_argument("--hold", required=required, metavar="FILE", help="labelled held-out set")
     parser.add_argument("--label", metavar="COL", help="the column that has the labels")

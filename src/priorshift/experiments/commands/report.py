@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 from priorshift.classifier import LabelShiftClassifier, load
 from priorshift.errors import InputError
@@ -13,7 +16,7 @@ from priorshift.experiments.progress import Progress
 from priorshift.experiments.report.output import check_writable, need
 from priorshift.experiments.report.stream import report_file
 from priorshift.files.fitting import fit_file
-from priorshift.files.tables import FORMATS, open_table
+from priorshift.files.tables import FORMATS, PIPE
 
 _DESCRIPTION = """\
 Write one page on a recorded stream: did the class mix move, how much and when; is it a change of
@@ -39,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stream", required=True, metavar="FILE", help="rows in their order, or -")
     parser.add_argument("-o", "--output", required=True, metavar="PAGE", help="the new page")
     parser.add_argument("--source", metavar="SOURCE", help="of priorshift fit, in place of --hold")
-    add_model(parser, required=False)
+    add_model(parser)
     add_batches(parser)
     parser.add_argument("--keep", metavar="COL,...", help="columns that examples of rows show")
     parser.add_argument("--in-format", choices=FORMATS, help="by default what its name says")
@@ -61,11 +64,12 @@ def report(options: argparse.Namespace) -> None:
                 clf.reset(),
                 options.stream,
                 batching,
-                label=_label(options),
+                label=options.label,
+                label_needed=options.source is not None,
                 keep=parts(options.keep),
                 drop=parts(options.drop),
                 kind=options.in_format,
-                code=_commands(options),
+                code=_commands(options, clf),
                 tell=board.show,
             )
         finally:
@@ -80,26 +84,46 @@ def _classifier(options: argparse.Namespace) -> LabelShiftClassifier:
     return load(options.source) if options.hold is None else fit_file(fitting_of(options))
 
 
-def _label(options: argparse.Namespace) -> str | None:
-    """The column of labels, where the stream has it too; of the stream alone, it has to."""
-    if options.label is None or options.stream == "-":
-        return None
-    with open_table(options.stream, options.in_format) as table:
-        if options.label in table.names:
-            return str(options.label)
-    if options.source is not None:
-        raise InputError(f"--label {options.label}: {options.stream} has no such column")
-    return None
-
-
-def _commands(options: argparse.Namespace) -> str:
-    """What to type next, with the files that were named."""
-    source = options.source or "source.priorshift"
-    lines = []
-    if options.source is None:
-        given = [("--hold", options.hold), ("--label", options.label), ("--model", options.model)]
-        given += [("--proba-columns", options.proba_columns), ("--classes", options.classes)]
-        words = [f"{name} {shlex.quote(value)}" for name, value in given if value is not None]
-        lines.append(f"priorshift fit {' '.join(words)} -o {source}")
-    lines.append(f"priorshift adapt --source {shlex.quote(source)} --in NEW.csv --out ADAPTED.csv")
+def _commands(options: argparse.Namespace, clf: LabelShiftClassifier) -> str:
+    """What to type next: commands that do with the same files what the report did."""
+    source, lines = options.source, []
+    if source is None:
+        source = "source.priorshift"
+        lines.append(_typed("fit", {**_given(options, add_model), "output": source}))
+    out = PIPE
+    if options.stream != PIPE:
+        out = f"adapted-{Path(options.stream).name.partition('.')[0]}.csv"
+    more = {"keep": options.keep, "in-format": options.in_format}
+    if getattr(clf, "feature_names_in_", None) is None:  # else columns are found by their names
+        more["drop"] = ",".join(filter(None, (options.drop, options.label)))
+    words = {"source": source, "in": options.stream, "out": out}
+    more = {name: value for name, value in more.items() if value}
+    lines.append(_typed("adapt", {**words, **_given(options, add_batches), **more}))
     return "\n".join(lines)
+
+
+def _given(
+    options: argparse.Namespace, add: Callable[[argparse.ArgumentParser], None]
+) -> dict[str, Any]:
+    """Those of the options that ``add`` adds which are not what they are by default."""
+    parser = argparse.ArgumentParser()
+    add(parser)
+    usual = vars(parser.parse_args([]))
+    return {name: vars(options)[name] for name in usual if vars(options)[name] != usual[name]}
+
+
+def _typed(command: str, given: dict[str, Any]) -> str:
+    """Write a command as a shell takes it.
+
+    Examples
+    --------
+    >>> _typed("fit", {"hold": "my rows.csv", "trust": "", "proba_columns": "-p"})
+    "priorshift fit --hold 'my rows.csv' --trust --proba-columns=-p"
+    """
+    words = [f"priorshift {command}"]
+    for name, value in given.items():
+        text, option = str(value), f"--{name.replace('_', '-')}"
+        between = "=" if text.startswith("-") and text != PIPE else " "
+        bare = name == "trust" and not text
+        words.append(option if bare else f"{option}{between}{shlex.quote(text)}")
+    return " ".join(words)

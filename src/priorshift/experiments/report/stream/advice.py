@@ -12,6 +12,9 @@ from priorshift.experiments.report.stream.findings import Findings
 _FEW = 30
 # A loss of recall that has to be told.
 _LOSS = 0.1
+# Labelled rows of the stream from which on nobody is told to label some.
+_ENOUGH = 300
+_LABEL_ROWS = "Label a few hundred random rows of the last weeks and give them to this report"
 _MORE_ROWS = "Give a larger labelled held-out set, of the time just before the stream."
 
 
@@ -27,6 +30,8 @@ class Advice(NamedTuple):
 def advise(found: Findings) -> Advice:
     """Return what follows from what was found: the first rule that holds."""
     guard, (source, (low, high), loss) = found.guard, _evidence(found)
+    measured = found.audit.labelled >= min(_ENOUGH, found.audit.rows)
+    measuring = [] if measured else [f"{_LABEL_ROWS}: what is estimated is then measured."]
     if guard is not None and guard.alarm:
         short, tone = "Find the cause first", "bad"
         long = "Rows look as no mix of the known classes does: adapting to a mix is not the remedy."
@@ -46,8 +51,7 @@ def advise(found: Findings) -> Advice:
         long += "often."
         steps = [
             "Send the stream through the adapted model, batch by batch, as below.",
-            "Label a few hundred random rows of the last weeks and give them to this report: what "
-            "is estimated is then measured.",
+            *measuring,
         ]
     elif found.moved and loss[0] > 0:
         short, tone = "Use today's mix", ""
@@ -63,7 +67,7 @@ def advise(found: Findings) -> Advice:
     elif found.moved and not source:
         short, tone = "Label some rows", ""
         long = "The class mix moved, and nothing says yet whether adapting makes answers better."
-        steps = ["Label a few hundred random rows and give them to this report."]
+        steps = [f"{_LABEL_ROWS}."]
     elif found.moved:
         short, tone = "Keep the model as it is", ""
         long = (
@@ -71,8 +75,7 @@ def advise(found: Findings) -> Advice:
             "better: the interval of either difference has 0 in it, or it is for the worse."
         )
         steps = [
-            "Label a few hundred random rows and give them to this report: what is estimated is "
-            "then measured.",
+            *measuring,
             "Run the report again when more rows have come.",
         ]
     else:

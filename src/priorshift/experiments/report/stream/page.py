@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,13 @@ from priorshift.experiments.report.stream.advice import advise
 from priorshift.experiments.report.stream.findings import Answer, Findings
 from priorshift.experiments.report.stream.sections import sections
 from priorshift.experiments.report.svg import inline_svg
-from priorshift.files.adapting import Batching, Reader, Run
+from priorshift.files.adapting import Batching, Reader, Run, together
 from priorshift.files.audit import Audit, Part
-from priorshift.files.columns import label_values, naming
-from priorshift.files.tables import PIPE, open_table
+from priorshift.files.columns import label_values, naming, time_span
+from priorshift.files.tables import PIPE, Table, open_table
 from priorshift.monitoring.history import as_seconds
 from priorshift.monitoring.plots import PriorDisplay
+from priorshift.source import Batch
 
 __all__ = ["StreamReport", "report"]
 
@@ -104,11 +106,14 @@ def report(
     y: Any = None,
     *,
     batch_size: int = 100,
+    window: str | float | None = None,
     timestamps: Any = None,
+    drop: str | Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     title: str = _TITLE,
     path: str | os.PathLike[str] | None = None,
 ) -> StreamReport:
-    """Say whether the class mix of a recorded stream moved, and what adapting would have changed.
+    r"""Say whether the class mix of a recorded stream moved, and what adapting would have changed.
 
     The classifier is not changed: a copy of it starts a stream of its own.
 
@@ -123,8 +128,15 @@ def report(
         of the column.
     batch_size : int
         Rows of a batch.
+    window : str or float, optional
+        A batch for each span of time, in the place of ``batch_size``: "30s", "10min", "1h", "1d",
+        or seconds. It needs ``timestamps``.
     timestamps : array-like of shape (n,) or str, optional
         When each row came: seconds or datetimes. Of a file, the name of the column.
+    drop : str or sequence of str
+        Columns of a file that are not for the model.
+    keep : str or sequence of str
+        Columns of a file that examples of rows show; they are not for the model either.
     title : str
         The page's.
     path : path, optional
@@ -137,17 +149,39 @@ def report(
     >>> found = report(clf, [[0.8, 0.2]] * 300 + [[0.2, 0.8]] * 300, batch_size=60)
     >>> found.findings.moved, clf.n_rounds_
     (True, 0)
+
+    A file, in windows of an hour:
+
+    >>> import tempfile
+    >>> lines = ["id,when,no,yes", *(f"r{i},{60 * i},0.2,0.8" for i in range(300))]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = os.path.join(folder, "log.csv")
+    ...     with open(log, "w") as file:
+    ...         size = file.write("\n".join(lines))
+    ...     found = report(clf, log, timestamps="when", window="1h", drop="id")
+    >>> found.findings.batches, found.findings.clf.n_rounds_
+    ('windows of 1 hour', 5)
     """
     clf = load(classifier) if isinstance(classifier, str | os.PathLike) else copy(classifier)
     clf.reset()
+    size = check_integer(batch_size, "batch_size", least=1)
+    span = None if window is None else time_span(window)
     if isinstance(X, str | os.PathLike):
-        batching = Batching(check_integer(batch_size, "batch_size", least=1), time=timestamps)
-        found = report_file(clf, os.fspath(X), batching, label=y, title=title)
+        names: dict[str, Any] = {"label": y, "drop": _listed(drop), "keep": _listed(keep)}
+        batching = Batching(size, span, timestamps)
+        found = report_file(clf, os.fspath(X), batching, **names, title=title)
+    elif drop or keep:
+        raise InputError("drop and keep name columns of a file; X is none: leave them out of X")
     else:
-        found = _report_rows(clf, X, y, batch_size, timestamps, title)
+        batching = Batching(size, span, None if timestamps is None else "timestamps")
+        found = _report_rows(clf, X, y, batching, timestamps, title)
     if path is not None:
         found.save(path)
     return found
+
+
+def _listed(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def report_file(
@@ -156,6 +190,7 @@ def report_file(
     batching: Batching,
     *,
     label: str | None = None,
+    label_needed: bool = True,
     keep: Sequence[str] = (),
     drop: Sequence[str] = (),
     kind: str | None = None,
@@ -163,12 +198,17 @@ def report_file(
     code: str = "",
     tell: Callable[[int, float | None], None] | None = None,
 ) -> StreamReport:
-    """Report on a table; ``clf`` learns from it. See ``report`` and ``priorshift report``."""
+    """Report on a table; ``clf`` learns from it. See ``report`` and ``priorshift report``.
+
+    A label that is not needed may be the name of a column that the table does not have.
+    """
     audit = Audit(len(clf.classes_))
     apart = tuple(name for name in (*drop, label) if name is not None)
     run = Run(path, "-", batching, keep=tuple(keep), drop=apart, input_format=kind)
     with open_table(path, kind) as table:
-        place = None if label is None else table.place(label, "--label")
+        place = None
+        if label is not None and (label_needed or label in table.names):
+            place = table.place(label, "label")
         reader = Reader(clf, run, table)
         for steps in reader.steps():
             for step in steps:
@@ -191,9 +231,9 @@ def report_file(
 
 
 def _report_rows(
-    clf: LabelShiftClassifier, X: Any, y: Any, batch_size: int, timestamps: Any, title: str
+    clf: LabelShiftClassifier, X: Any, y: Any, batching: Batching, timestamps: Any, title: str
 ) -> StreamReport:
-    X, size = as_rows(X), check_integer(batch_size, "batch_size", least=1)
+    X = as_rows(X)
     rows, audit = n_rows(X), Audit(len(clf.classes_))
     known = None if y is None else known_classes(y, rows, clf.classes_)
     if timestamps is not None and len(timestamps) != rows:
@@ -201,26 +241,28 @@ def _report_rows(
             f"timestamps has {len(timestamps)} entries for {rows} rows: give one a row"
         )
     times = None if timestamps is None else np.asarray(timestamps)
-    for number, first, batch in _batches_of(clf, X, rows, size):
-        last = first + len(batch.proba) - 1
-        time = as_seconds(None if times is None else times[last])
+    for number, part, batch in _batches_of(clf, X, rows, batching, times):
+        time = as_seconds(None if times is None else times[part.stop - 1])
         proba = clf._learn(batch, None, True, time)
-        some = None if known is None else known[first : last + 1]
-        audit.see(number + 1, first, batch.f0_proba, proba, some)
-    return StreamReport(Findings(clf, audit, (), f"batches of {size:,} rows"), title)
+        some = None if known is None else known[part]
+        audit.see(number, part.start, batch.f0_proba, proba, some)
+    return StreamReport(Findings(clf, audit, (), _batches(batching)), title)
 
 
 def _batches_of(
-    clf: LabelShiftClassifier, X: Any, rows: int, size: int
-) -> Iterator[tuple[int, int, Any]]:
-    """Number, first row and content of every batch; the model looks at many of them at once."""
-    many = size * max(1, _AT_ONCE // size)
-    for begin in range(0, rows, many):
-        end = min(begin + many, rows)
-        read = clf._read(take_rows(X, np.arange(begin, end)))
-        for first in range(begin, end, size):
-            part = slice(first - begin, min(first + size, end) - begin)
-            yield first // size, first, read.rows(part)
+    clf: LabelShiftClassifier, X: Any, rows: int, batching: Batching, times: Any
+) -> Iterator[tuple[int, slice, Batch]]:
+    """Number, from 1, place and content of batches; the model looks at many of them at once."""
+    cells = repeat(None, rows) if batching.window is None else map(as_seconds, times)
+    table = Table("X", ["timestamps"], zip(cells, strict=True), lambda: None)
+    number, first = 0, 0
+    for group in together(batching.split(table, 0), _AT_ONCE):
+        begin = first
+        read = clf._read(take_rows(X, np.arange(begin, begin + sum(map(len, group)))))
+        for batch in group:
+            number, last = number + 1, first + len(batch)
+            yield number, slice(first, last), read.rows(slice(first - begin, last - begin))
+            first = last
 
 
 def _name(path: str) -> str:
