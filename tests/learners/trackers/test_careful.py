@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
 
 from noisy_scores import scores, source_of
 from priorshift import LabelShiftClassifier, load
@@ -16,6 +16,7 @@ from priorshift.learners import FTH, Auto, Careful, Tracker
 from priorshift.learners.trackers import careful
 from priorshift.learners.trackers.careful import reluctant
 from priorshift.learners.trackers.components import likelihoods
+from priorshift.risk import compiled
 from priorshift.source import Batch, build_source
 from priorshift.source.model import ProbabilityModel
 
@@ -72,6 +73,31 @@ def test_belief_follows_bayes_rule_of_two_states():
     odds = first * own / ((1 - first) * other)
     assert after.unchanged.by_evidence == pytest.approx(odds / (1 + odds))
     assert after.unchanged.belief == pytest.approx(5 * odds / (1 + 5 * odds))
+
+
+@pytest.mark.parametrize("kernels", [True, False], ids=["compiled", "numpy"])
+@pytest.mark.parametrize("rows", [30, 600])
+def test_single_rows_cost_little_more_than_with_the_better_of_the_two(rows, kernels, monkeypatch):
+    """The bound of the module's text, with the losses of the mixture from the beliefs."""
+    monkeypatch.setattr(compiled, "available", lambda: kernels)
+    source, learner = source_of(rows, 3), Careful(Tracker())
+    held, rng = learner.held(source), np.random.default_rng(rows)
+    chance, ahead = learner.chance(held), []
+    for concentration in (1e6, 1e6, 3.0, 1.0, 0.1):  # from no shift to one class alone
+        state, losses = learner.start(source), np.zeros(3)
+        for label in rng.choice(3, 150, p=rng.dirichlet(np.full(3, concentration))):
+            before = state.unchanged
+            belief = (1 - chance) * before.by_evidence + chance * (1 - before.by_evidence)
+            # A row that says nothing shows where the forecast of the next one starts.
+            moved = learner._weighed(held, before, np.ones((1, 3)), np.zeros(1, int), 0.0).moved
+            prior = held.prior * np.exp(moved)
+            batch = source.read(scores(np.array([label]), 3, rng))
+            state, seen = learner.observed(source, state, batch)
+            own, other = (seen.evidence @ (prior / prior.sum())).item(), math.exp(seen.nats)
+            losses -= np.log([own, other, belief * own + (1 - belief) * other])
+        assert losses[2] <= losses[:2].min() + 150 * math.log(1 / (1 - chance)) + math.log(2)
+        ahead.append(losses[0] - losses[1])
+    assert min(ahead) < -1 < 10 < max(ahead)  # either was the better one
 
 
 @pytest.mark.parametrize("shares", [[0.3, 0.3, 0.4], [0.15, 0.25, 0.6]])
@@ -137,6 +163,18 @@ def test_what_is_known_well_is_believed_sooner():
     assert Careful(Tracker(), math.inf).chance(held) == 0.0
 
 
+def test_an_odd_held_out_set_stays_explained():
+    """In doubt, what was learned of a stream that never changed is not forgotten."""
+    source, learner = source_of(30, 3), Careful(Tracker())
+    held, state = learner.held(source), learner.start(source)
+    moved = np.array([0.5, -0.2, -0.3])
+    ratios, called = np.full((1, 3), 1.0), np.zeros(1, dtype=np.int64)
+    for belief, kept in ((0.9, 1.0), (0.5, 1.0), (0.2, 0.2 * 0.999 / (0.2 * 0.999 + 0.8e-3))):
+        before = state.unchanged._replace(by_evidence=belief, moved=moved)
+        after = learner._weighed(held, before, ratios, called, 0.0)
+        np.testing.assert_allclose(after.moved, kept * moved, atol=1e-12)
+
+
 def test_classes_that_change_places_change_nothing_else():
     order = np.array([2, 0, 1])
     rng = np.random.default_rng(0)
@@ -180,27 +218,57 @@ def test_only_learners_that_weigh_batches_can_be_careful():
         Careful(Auto(), 0.5)
 
 
-def test_naive_bayes_with_four_positives_comes_to_no_harm():
-    """Without a shift, 4 + 130 held-out rows, a poor model: adapting must not cost a point."""
-    rng = np.random.default_rng(3)
-    direction = rng.normal(size=8) * 0.8
+def lost(clf, X, y, batch_size):
+    """Points of error that adapting costs, over the source model itself."""
+    batches = np.split(X, len(X) // batch_size)
+    adapted = np.concatenate([clf.adapt_predict_proba(rows) for rows in batches])
+    wrong = [(P.argmax(axis=1) != y).mean() for P in (adapted, clf.source_.read(X).f0_proba)]
+    return 100 * (wrong[0] - wrong[1])
+
+
+@pytest.mark.parametrize("seed", [7, 9])
+def test_naive_bayes_with_forty_held_out_rows_comes_to_no_harm(seed):
+    """Eight features that say the same: a model that is far too sure, and nothing shifts."""
+    rng = np.random.default_rng(seed)
 
     def rows(y):
-        common = rng.normal(size=(len(y), 1)) @ np.ones((1, 8))
-        return common + rng.normal(size=(len(y), 8)) * 0.6 + y[:, None] * direction
+        common = rng.normal(size=(len(y), 1))
+        return common + 0.6 * rng.normal(size=(len(y), 8)) + 1.2 * y[:, None]
 
-    y = (rng.random(1000) < 0.03).astype(int)
+    y = rng.integers(0, 2, 1000)
     model = GaussianNB().fit(rows(y), y)
-    held = np.repeat([0, 1], [130, 4])
-    clf = LabelShiftClassifier(model).fit(rows(held), held)
-    wrong = own = 0
-    for _ in range(150):
-        y = (rng.random(20) < 0.03).astype(int)
-        X = rows(y)
-        wrong += (clf.adapt_predict(X) != y).sum()
-        own += (model.predict(X) != y).sum()
-    assert wrong <= own + 30  # one point of 3,000 rows
-    assert clf.rehearsal_.rows[0].shift == "none"
+    held = np.repeat([0, 1], 20)
+    X_held, y = rows(held), rng.integers(0, 2, 1000)
+    X = rows(y)
+    on, off = (LabelShiftClassifier(model, safety=s).fit(X_held, held) for s in ("on", "off"))
+    assert lost(on, X, y, 20) <= 1.0
+    assert lost(off, X, y, 20) > 5.0
+    assert on.rehearsal_.rows[0].shift == "none"
+
+
+def test_many_single_rows_without_a_shift_come_to_no_harm():
+    rng = np.random.default_rng(1)
+    held, y = np.arange(500) % 10, rng.integers(0, 10, 600)
+    P_held, P = scores(held, 10, rng, sharp=1.5), scores(y, 10, rng, sharp=1.5)
+    found = [LabelShiftClassifier.from_probabilities(P_held, held, safety=s) for s in ("on", "off")]
+    assert lost(found[0], P, y, 1) <= 1.0
+    assert lost(found[1], P, y, 1) > 3.0
+
+
+def test_many_classes_of_texts_with_one_held_out_row_in_some_come_to_no_harm():
+    rng = np.random.default_rng(1)
+    prior = np.arange(1, 61) ** -0.5
+    words = 0.35 * rng.dirichlet(np.full(300, 0.03), 60) + 0.65 * rng.dirichlet(np.ones(300))
+    y_train, held, y = (
+        np.append(np.arange(60), rng.choice(60, n, p=prior / prior.sum())) for n in (1140, 140, 940)
+    )
+    counts = [rng.multinomial(12, words[labels]) for labels in (y_train, held, y)]
+    model = MultinomialNB(alpha=0.1).fit(counts[0], y_train)
+    P_held, P = (model.predict_proba(rows) for rows in counts[1:])
+    assert (np.bincount(held) == 1).sum() == 10
+    found = [LabelShiftClassifier.from_probabilities(P_held, held, safety=s) for s in ("on", "off")]
+    assert lost(found[0], P, y, 20) <= 1.0
+    assert lost(found[1], P, y, 20) > 4.0
 
 
 def skewed_rows(n, rng):
@@ -297,10 +365,7 @@ def gained(seed, sharp, apart, prior):
     y = rng.integers(0, 3, 40)
     clf = LabelShiftClassifier.from_probabilities(three_clouds(y, rng, sharp, apart), y)
     labels = rng.choice(3, 1200, p=prior)
-    P = three_clouds(labels, rng, sharp, apart)
-    adapted = np.concatenate([clf.adapt_predict_proba(rows) for rows in np.split(P, 60)])
-    right = [(Q.argmax(axis=1) == labels).mean() for Q in (adapted, P)]
-    return right[0] - right[1]
+    return -lost(clf, three_clouds(labels, rng, sharp, apart), labels, 20) / 100
 
 
 @pytest.mark.parametrize("sharp", [0.5, 1.0, 2.0])

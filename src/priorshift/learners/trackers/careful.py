@@ -20,8 +20,8 @@ Few held-out rows, or rows that say little of a class, let it go further: a diff
 held-out set would show by chance is no evidence of a change. Nor is one of 2.5 standard errors of
 the held-out set, beyond which it cannot go. c is the caution; :math:`n_k` rows of a class count a
 little less than they are, since the calibration was fitted on the same few. A class of which
-nothing is known counts half a row, and what of the belief has just come back starts again from the
-held-out set.
+nothing is known counts half a row. Once a change is more likely than not, what of the belief comes
+back starts again from the held-out set; before that, coming back is no reason to forget.
 
 Two states follow each other as a Markov chain, unchanged and changed, and every batch weighs them
 by the evidence :math:`p(S_t \mid \nu)` and that of the tracker. Rows of one batch come one by one,
@@ -286,8 +286,7 @@ class Careful(Learner):
     ) -> Unchanged:
         """The hypothesis after a batch with these likelihood ratios (n, K) and calls (n,).
 
-        ``nats`` is what the learner inside made of it. What of the belief came back just now starts
-        again from the held-out set.
+        ``nats`` is what the learner inside made of it.
         """
         if math.isinf(self.caution):
             return before
@@ -296,6 +295,8 @@ class Careful(Learner):
             arguments = held.prior, self.chance(held), first, calls
             return weighed(before, evidence, called, nats, *arguments)
         belief, stayed = self.next_belief(held, before.by_evidence)
+        if before.by_evidence >= 0.5:
+            stayed = 1.0
         moved = stayed * before.moved
         rows = first + stayed * (before.rows - first)
         prior = held.source.prior * np.exp(moved)

@@ -41,7 +41,7 @@ def weigh_within(
     moved, squares = at[MOVED], at[SQUARES]
     stayed = x[at[BY_EVIDENCE]] * (1.0 - chance)
     belief = stayed + (1.0 - x[at[BY_EVIDENCE]]) * chance
-    stayed /= belief
+    stayed = 1.0 if x[at[BY_EVIDENCE]] >= 0.5 else stayed / belief
     for k in range(K):
         x[moved + k] *= stayed
         x[squares + k] = first[k] + stayed * (x[squares + k] - first[k])
