@@ -41,7 +41,7 @@ FORMS = {
     "brier": brier,
     "recall": lambda held: call_forms(held).recall,
     "precision": lambda held: call_forms(held).precision,
-    "f1": lambda held: call_forms(held).f1,
+    "overlap": lambda held: call_forms(held).overlap,
     "specificity": lambda held: call_forms(held).specificity,
     "auc": lambda held: ranking(held)[0],
     "average_precision": lambda held: ranking(held)[1],
@@ -69,6 +69,8 @@ def by_scikit_learn(name, P, y, weights):
     if name in ("auc", "average_precision"):
         score = theirs.roc_auc_score if name == "auc" else theirs.average_precision_score
         return [score(y == k, P[:, k], sample_weight=weights) for k in labels]
+    if name == "overlap":
+        return theirs.jaccard_score(y, called, **each)
     return getattr(theirs, f"{name}_score")(y, called, **each)
 
 
@@ -124,7 +126,7 @@ def test_the_variance_is_that_of_held_out_sets_drawn_anew(name) -> None:
     assert ratio.max() < 1.45
 
 
-@pytest.mark.parametrize("name", ["accuracy", "f1", "auc", "log_loss"])
+@pytest.mark.parametrize("name", ["accuracy", "overlap", "auc", "log_loss"])
 def test_with_rows_it_is_the_variance_of_so_many_rows_too(name) -> None:
     P, y = drawn(6000, 3, seed=8)
     mu, rng = np.array([0.6, 0.3, 0.1]), np.random.default_rng(9)
@@ -200,6 +202,42 @@ def test_intervals_at_the_ends() -> None:
     low, high = positive_interval(np.array([0.3]), np.array([0.0]), 0.9)
     assert low[0] == high[0] == 0.3
     assert kish(np.array([2.0, 2.0])) == 2.0
+
+
+def judged(hits: int, of_class: int, false: int, rows: int) -> Performance:
+    """So many hits among the rows of the second class, so many others that are called it."""
+    y, called = np.zeros(rows, dtype=int), np.zeros(rows, dtype=int)
+    y[:of_class] = called[:hits] = called[of_class : of_class + false] = 1
+    held = Weighed.of(0.05 + 0.9 * np.eye(2)[called], y, np.bincount(y) / rows)
+    return Performance(held, np.zeros((2, 2)), np.arange(2))
+
+
+def test_f1_is_scikit_learns_and_as_sure_as_recall_and_precision() -> None:
+    found = judged(40, 50, 20, 500)
+    held = found.held
+    assert found.f1.value == pytest.approx(theirs.f1_score(held.labels, held.calls, average=None))
+    # Without a false call F1 is a function of recall, and so are the ends of its interval.
+    for hits in (30, 47, 50):
+        found = judged(hits, 50, 0, 500)
+        for recall, f1 in zip(found.recall, found.f1, strict=True):
+            assert f1[1] == pytest.approx(2 * recall[1] / (1 + recall[1]), abs=1e-6)
+
+
+def test_f1_near_1_is_held_as_often_as_recall() -> None:
+    rng, truth, held = np.random.default_rng(0), 0.97, []
+    for hits in rng.binomial(60, truth, 1000).tolist():
+        f1 = judged(hits, 60, 0, 600).f1
+        held.append(f1.low[1] <= 2 * truth / (1 + truth) <= f1.high[1])
+    assert np.mean(held) > 0.86
+
+
+@pytest.mark.parametrize("value", [0.9, 0.99, 0.999999, 1.0])
+def test_an_error_of_the_class_prior_is_no_larger_near_1(value) -> None:
+    """What does not come from counting rows does not make a share of fewer of them."""
+    sizes, deviation = np.array([1000.0]), 0.05
+    low, high = share_interval(np.array([value]), np.array([deviation**2]), sizes, 0.9)
+    assert low[0] == pytest.approx(value - 1.645 * deviation, abs=0.005)
+    assert high[0] == pytest.approx(min(value + 1.645 * deviation, 1.0), abs=0.005)
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-12, 1e-3, 0.2])

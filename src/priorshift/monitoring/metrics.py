@@ -265,11 +265,15 @@ def calibration_error(held: Weighed) -> Form:
 
 
 class CallForms(NamedTuple):
-    """Metrics of each class's calls: recall, precision, F1, specificity."""
+    """Metrics of each class's calls, shares of rows all of them.
+
+    ``overlap`` (the Jaccard index): of the rows that are of a class or are called it, how many are
+    both. F1 follows from it: 2 J / (1 + J).
+    """
 
     recall: Form
     precision: Form
-    f1: Form
+    overlap: Form
     specificity: Form
 
 
@@ -286,22 +290,24 @@ def call_forms(held: Weighed) -> CallForms:
     called, others = (prior * q).sum(axis=0), 1.0 - held.prior
     with np.errstate(divide="ignore", invalid="ignore"):
         recall = np.where(of_class > 0.0, hit / of_class, np.nan)
-        precision, f1 = hit / called, 2.0 * hit / (of_class + called)
+        either = of_class + called - hit
+        precision, overlap = hit / called, hit / either
         specificity = 1.0 - (called - hit) / others
         squares = prior**2 / sizes
         counted = (q, q + own * (1.0 - q), 1.0 - own)
         rows = [1.0 / (squares * part).sum(axis=0) for part in counted]
-        both = of_class + called
         recalled = _call_form(held, q, recall, -own * recall / of_class, own / of_class)
         precise = _call_form(held, q, precision, 0.0 * own, (own - precision) / called)
-        balanced = _call_form(held, q, f1, -own * f1 / both, (2.0 * own - f1) / both)
+        shared = _call_form(
+            held, q, overlap, -own * overlap / either, (own - (1.0 - own) * overlap) / either
+        )
         spared = _call_form(
             held, q, specificity, (1.0 - own) * (1.0 - specificity) / others, (own - 1.0) / others
         )
         return CallForms(
             recalled._replace(sizes=held.sizes, mass=of_class),
             precise._replace(sizes=rows[0] * called**2, mass=called),
-            balanced._replace(sizes=rows[1] * both**2, mass=both / 2.0),
+            shared._replace(sizes=rows[1] * either**2, mass=either),
             spared._replace(sizes=rows[2] * others**2, mass=others),
         )
 
@@ -394,13 +400,18 @@ def _ranked(held: Weighed, k: int) -> tuple[Form, Form] | None:
 
 
 def share_interval(
-    value: FloatArray, variance: FloatArray, sizes: FloatArray, level: float
+    value: FloatArray,
+    variance: FloatArray,
+    sizes: FloatArray,
+    level: float,
+    drawn: float = np.inf,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Wilson's interval for numbers in [0, 1] with variances of any cause.
 
-    The number of rows of an independent sample that would have the same variance takes the place of
-    n; of metrics at 0 or 1, whose variance says nothing, it is about ``sizes``. What is not defined
-    lies anywhere in [0, 1].
+    It holds every m from which the value is at most z deviations away, by the variance at m,
+    :math:`a\,m(1 - m) + b`. As far as a share of ``sizes`` rows explains the variance, or one
+    of the ``drawn`` rows behind the class prior, it is a, which falls towards 0 and 1; the rest is
+    b, which does not. What is not defined lies anywhere in [0, 1].
 
     Examples
     --------
@@ -410,11 +421,14 @@ def share_interval(
     ([0.84, 0.974], [0.939, 1.0])
     """
     z = float(ndtri((1.0 + level) / 2.0))
-    rows = np.maximum(np.nan_to_num(sizes), 1.0)
-    n = (value * (1.0 - value) + 0.5 / rows**2) / (variance + 0.5 / rows**3)
-    middle = (value + z**2 / (2.0 * n)) / (1.0 + z**2 / n)
-    width = z * np.sqrt(value * (1.0 - value) / n + z**2 / (4.0 * n**2)) / (1.0 + z**2 / n)
-    low, high = np.maximum(middle - width, 0.0), np.minimum(middle + width, 1.0)
+    rows, spread = np.maximum(np.nan_to_num(sizes), 1.0), value * (1.0 - value)
+    # At 0 and 1, where the variance of a share says nothing, it is that of so many rows.
+    a = np.minimum((variance + 0.5 / rows**3) / (spread + 0.5 / rows**2), 1.0 / rows + 1.0 / drawn)
+    b = np.maximum(variance - a * spread, 0.0)
+    whole = 1.0 + z**2 * a
+    middle = (value + z**2 * a / 2.0) / whole
+    width = z * np.sqrt(a * spread + b * whole + (z * a) ** 2 / 4.0) / whole
+    low, high = np.clip(middle - width, 0.0, value), np.clip(middle + width, value, 1.0)
     return np.where(np.isnan(value), 0.0, low), np.where(np.isnan(value), 1.0, high)
 
 

@@ -74,6 +74,8 @@ class Performance:
         whose draw makes them wider.
     unadapted : Performance or None
         The same of the source model as it is.
+    size : float
+        Rows that the class prior rests on.
 
     Examples
     --------
@@ -91,6 +93,7 @@ class Performance:
     level: float = 0.9
     rows: float | None = None
     unadapted: Performance | None = None
+    size: float = np.inf
 
     @property
     def prior(self) -> FloatArray:
@@ -144,7 +147,8 @@ class Performance:
     @property
     def f1(self) -> Estimated:
         """The harmonic mean of recall and precision."""
-        return self._share(self._calls.f1, each=True)
+        overlap = self._share(self._calls.overlap, each=True)
+        return Estimated(*(2.0 * part / (1.0 + part) for part in overlap))
 
     @property
     def specificity(self) -> Estimated:
@@ -189,15 +193,23 @@ class Performance:
         form = rowwise(held, held.right - held.proba.max(axis=1))
         value = np.clip(form.value + top.mean(), 0.0, 1.0)
         variance = form.variance(held, self.covariance) + top.var() / len(top)
-        return _estimated(value, *share_interval(value, variance, form.sizes, self.level), False)
+        return _estimated(value, *self._ends(value, variance, form.sizes), False)
+
+    def _ends(
+        self, value: FloatArray, variance: FloatArray, sizes: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        return share_interval(value, variance, sizes, self.level, self.size)
 
     def _share(self, form: Form, each: bool = False) -> Estimated:
         variance = form.variance(self.held, self.covariance, self.rows)
-        low, high = share_interval(form.value, variance, form.sizes, self.level)
-        if self.rows is not None and form.mass is not None:
+        if self.rows is None or form.mass is None:
+            low, high = self._ends(form.value, variance, form.sizes)
+        else:
+            drawn = np.maximum(self.rows * form.mass, 0.5)
+            sizes = form.sizes * drawn / (form.sizes + drawn)
+            low, high = self._ends(form.value, variance, sizes)
             # Rows are counted: a share of few of them is often exactly 0 or 1.
-            half = 0.5 / np.maximum(self.rows * form.mass, 0.5)
-            low, high = np.maximum(low - half, 0.0), np.minimum(high + half, 1.0)
+            low, high = np.maximum(low - 0.5 / drawn, 0.0), np.minimum(high + 0.5 / drawn, 1.0)
         return _estimated(form.value, low, high, each)
 
     def _positive(self, form: Form) -> Estimated:
@@ -281,8 +293,8 @@ def estimate_performance(
     influence = None if prior.influence is None else prior.influence[some]
     held = Weighed.of(proba, source.labels[some], prior.prior, weights, influence)
     common = prior.covariance, source.classes, level, rows
-    plain = Performance(replace(held, proba=source.f0_proba[some]), *common)
-    return Performance(held, *common, plain)
+    plain = Performance(replace(held, proba=source.f0_proba[some]), *common, size=prior.size)
+    return Performance(held, *common, plain, prior.size)
 
 
 class AccuracyReport(NamedTuple):
