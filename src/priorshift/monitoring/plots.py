@@ -76,6 +76,7 @@ class PriorDisplay:
         """Draw; see ``from_history``."""
         need("matplotlib")
         import matplotlib.pyplot as plt
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
         check_choice("x", x, _X)
         history = self.history
@@ -101,6 +102,10 @@ class PriorDisplay:
         self._draw_guard(places)
         self.axes_[-1].set_xlabel(label)
         for panel in self.axes_:
+            if places.dtype.kind == "M":
+                locator = AutoDateLocator()
+                panel.xaxis.set_major_locator(locator)
+                panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))
             panel.grid(color="0.9", linewidth=0.8)
             panel.set_axisbelow(True)
             panel.spines[["top", "right"]].set_visible(False)
