@@ -870,7 +870,7 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         """What adapting gained or cost when the held-out set was played as streams, in ``fit``."""
         found: Rehearsal | None = self._fitted()._rehearsal
         if found is None:
-            raise AttributeError("there was no rehearsal: it takes safety='on' and a tracker")
+            raise insight.NotKeptError("there was no rehearsal: it takes safety='on' and a tracker")
         return found
 
     @property
@@ -878,7 +878,7 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         """What the guard has found so far."""
         guard, counted = self._fitted().deployment_.guard, self.stream_.guard
         if guard is None or counted is None:
-            raise AttributeError("there is no guard: make the classifier with guard=True")
+            raise insight.NotKeptError("there is no guard: make the classifier with guard=True")
         return guard.report(self.source_, counted)
 
     def prior_interval(self, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
@@ -952,7 +952,7 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         """The class priors that the stream returns to, oldest first, as a tracker sees them."""
         found: RegimesSeen | None = self._fitted().learner_.regimes_seen(self.source_, self.state_)
         if found is None:
-            raise AttributeError(f"the learner {self.learner_.name!r} keeps no regimes")
+            raise insight.NotKeptError(f"the learner {self.learner_.name!r} keeps no regimes")
         return found
 
     @property
@@ -995,17 +995,13 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
     @property
     def _repr_html_(self) -> Any:
         """How a notebook shows it: what the stream is doing, once there is one."""
-        if not self.__sklearn_is_fitted__():
-            return super()._repr_html_
-        return lambda: insight.card(self.deployment_, self.stream_)
+        inner = super()._repr_html_  # no attribute where scikit-learn's display is "text"
+        fitted = self.__sklearn_is_fitted__()
+        return (lambda: insight.card(self.deployment_, self.stream_)) if fitted else inner
 
     def _repr_mimebundle_(self, **settings: Any) -> dict[str, str]:
-        if not self.__sklearn_is_fitted__():
-            return dict(super()._repr_mimebundle_(**settings))
-        return {
-            "text/plain": repr(self),
-            "text/html": insight.card(self.deployment_, self.stream_),
-        }
+        page = {"text/html": self._repr_html_()} if hasattr(self, "_repr_html_") else {}
+        return {"text/plain": repr(self), **page}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file, without pickle; the old file stays until the new one is whole.

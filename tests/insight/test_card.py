@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from sklearn import config_context
 
 from priorshift import LabelShiftClassifier
 
@@ -53,6 +54,16 @@ def test_it_says_what_a_person_wants_to_know(learner) -> None:
 def test_before_fit_it_is_scikit_learns() -> None:
     assert "sk-" in LabelShiftClassifier()._repr_html_()
     assert set(LabelShiftClassifier()._repr_mimebundle_()) == {"text/plain", "text/html"}
+
+
+@pytest.mark.parametrize("fitted", [True, False])
+def test_who_wants_text_gets_text(fitted) -> None:
+    clf = LabelShiftClassifier(learner="fth")
+    if fitted:
+        clf = LabelShiftClassifier.from_probabilities(P, NAMES, "fth")
+    with config_context(display="text"):
+        assert not hasattr(clf, "_repr_html_")
+        assert set(clf._repr_mimebundle_()) == {"text/plain"}
 
 
 def test_many_classes_are_cut() -> None:

@@ -167,3 +167,13 @@ def test_without_pandas_it_says_what_to_install(clf, monkeypatch) -> None:
     )
     with pytest.raises(PriorshiftError, match=r"pip install '\.\[frames\]' in the folder"):
         _ = clf.history_
+
+
+def test_history_regimes_and_picture_agree_on_when_a_regime_began(clf) -> None:
+    frame, first = clf.history_, clf.regimes_.first
+    assert len(first) > 1
+    begins = frame.index[frame["regime"].diff() > 0].tolist()
+    assert begins == first[1:].tolist()
+    pytest.importorskip("matplotlib").use("Agg")
+    shade = clf.plot(x="round").axes_[0].patches[0]
+    assert shade.get_x() == first[1]

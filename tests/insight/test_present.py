@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 from benchmarks.insight import Gauss
@@ -231,6 +233,8 @@ def test_without_history() -> None:
     with pytest.raises(InputError, match="history=512"):
         clf.prior_interval()
     assert clf.stream_.history is None
+    assert not any(hasattr(clf, name) for name in ("history_", "shift_", "regimes_", "rehearsal_"))
+    assert "shift_" not in dict(inspect.getmembers(clf))
     tracker = fitted("tracker", history=0).adapt(batch(10, EVEN, 1)[0])
     assert 0 < tracker.performance().accuracy.value <= 1  # it knows what it rests on
 

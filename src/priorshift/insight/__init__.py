@@ -7,6 +7,7 @@ same names call them; so may whoever holds many streams.
 from priorshift.insight.card import card
 from priorshift.insight.past import Gains, history, history_columns, past_gains
 from priorshift.insight.present import (
+    NotKeptError,
     effective_size,
     judged_by,
     performance,
@@ -16,6 +17,7 @@ from priorshift.insight.present import (
 
 __all__ = [
     "Gains",
+    "NotKeptError",
     "card",
     "effective_size",
     "history",

@@ -158,9 +158,19 @@ def _kept(stream: Stream) -> History:
     return stream.history
 
 
-def no_history() -> InputError:
+class NotKeptError(InputError, AttributeError):
+    """A stream was asked for what it does not keep; a classifier has no such attribute.
+
+    Examples
+    --------
+    >>> issubclass(NotKeptError, AttributeError)
+    True
+    """
+
+
+def no_history() -> NotKeptError:
     """What to say to who asks a stream for a past that it does not keep."""
-    return InputError(
+    return NotKeptError(
         "this stream keeps no history: make the classifier with history=512, or the deployment"
     )
 
