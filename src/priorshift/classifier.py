@@ -630,7 +630,7 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         key = check_key(batch_id)
         record = find(self.stream_.memory, key)
         known = known_classes(y, len(record.proba), self.classes_)
-        with self._turn():
+        with self._turn(), interruptible():
             self.stream_ = self.deployment_.learn_labels(self.stream_, key, known)
         if not self.learner_.uses_late_labels:
             warnings.warn(
