@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from benchmarks.guard import cells_of, gaussian_pool, null_streams, smallest_log_p
+from benchmarks.safety.seen import sensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
@@ -354,6 +355,19 @@ def test_it_falls_back_within_two_rounds_and_recovers_within_ten_when_the_cause_
         warnings.simplefilter("error")  # it has been said
         follow(clf, [strange(20, t) for t in range(10, 14)])
     assert clf.guard_report_.now
+
+
+@pytest.mark.filterwarnings("ignore:this stream is no mix")
+def test_one_sensor_that_reads_too_high_harms_no_more_than_it_harms_the_model() -> None:
+    """Without the guard it is taken for a shift of the classes."""
+    model, X_held, held, X, y, size = sensor(2, 1000)
+    found = []
+    for safety in ("on", "off"):
+        clf = LabelShiftClassifier(model, safety=safety).fit(X_held, held)
+        called = np.concatenate([clf.adapt_predict(rows) for rows in np.split(X, len(X) // size)])
+        found.append(100 * ((called != y).mean() - (model.predict(X) != y).mean()))
+    assert found[0] <= 1.0
+    assert found[1] > 5.0
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
