@@ -15,14 +15,14 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_info
 
-from checks import state_bytes
+from checks import leaves, state_bytes
 from priorshift import LabelShiftClassifier, PriorshiftWarning, load
 from priorshift.errors import InputError, InputTypeError, SourceError
 from priorshift.learners import LEARNERS
@@ -49,9 +49,9 @@ def words_of(y):
 
 
 @pytest.fixture(scope="module")
-def forest():
+def boosted():
     """A model that swallows any number."""
-    return RandomForestClassifier(10, random_state=0).fit(*draw(200, 3))
+    return HistGradientBoostingClassifier(max_iter=5).fit(*draw(300, 4))
 
 
 # --- what goes to the model, and what is read of it -------------------------------------------
@@ -173,10 +173,9 @@ def test_an_unfitted_pipeline_of_a_frame_is_cross_fitted():
     assert clf.feature_names_in_.tolist() == ["age", "colour"]
 
 
-def test_a_missing_feature_is_no_reason_to_refuse_a_row_that_the_model_reads(tmp_path):
+def test_a_missing_feature_is_no_reason_to_refuse_a_row_that_the_model_reads(boosted):
     """`auto` reads it as the held-out set's mean; who cannot do without features refuses it."""
-    model = HistGradientBoostingClassifier(max_iter=5).fit(*draw(300, 4))
-    clf = LabelShiftClassifier(model).fit(X0, Y0)
+    clf = LabelShiftClassifier(boosted).fit(X0, Y0)
     gaps = X1.copy()
     gaps[2, 1], gaps[5, 0] = np.nan, 1e300
     filled = X1.copy()
@@ -184,14 +183,21 @@ def test_a_missing_feature_is_no_reason_to_refuse_a_row_that_the_model_reads(tmp
     filled[5, 0] = X0[:, 0].mean()
     read = clf._read(gaps)
     np.testing.assert_allclose(read.features[:, :3], filled, atol=1e-6)
-    np.testing.assert_allclose(read.f0_proba, model.predict_proba(gaps))
+    np.testing.assert_allclose(read.f0_proba, boosted.predict_proba(gaps))
     assert np.isfinite(clf.adapt(gaps).predict_proba(gaps)).all()
-    strict = LabelShiftClassifier(model, "uogd").fit(X0, Y0)
+    strict = LabelShiftClassifier(boosted, "uogd").fit(X0, Y0)
     with pytest.raises(InputError, match="NaN in row 2, column 1"):
         strict.adapt(gaps)
 
 
 # --- functions, probabilities, logits -----------------------------------------------------------
+
+
+class Says:
+    """A model of K classes with a given answer."""
+
+    def __init__(self, answer, K=2):
+        self.predict_proba, self.classes_ = answer, np.arange(K)
 
 
 def scores(X):
@@ -266,17 +272,35 @@ def test_columns_of_probabilities_are_named():
     ],
 )
 def test_what_a_model_may_not_answer(answer, words):
-    with pytest.raises(InputError, match=words):
-        LabelShiftClassifier(answer, "fth").fit(X0, Y0)
+    for model in (answer, Says(answer)):
+        with pytest.raises(InputError, match=words):
+            LabelShiftClassifier(model, "fth").fit(X0, Y0)
 
-    class Says:
-        classes_ = np.array([0, 1])
 
-        def predict_proba(self, X):
-            return answer(X)
+@pytest.mark.parametrize("learner", ["auto", "tracker", "fth", "uogd"])
+def test_a_model_that_stops_answering_changes_nothing(learner):
+    answers = [scores]
+    clf = LabelShiftClassifier(Says(lambda X: answers[0](X)), learner).fit(X0, Y0).adapt(X1)
+    before = state_bytes(tuple(clf.stream_))
+    answers[0] = lambda X: None
+    for call in (clf.adapt, clf.adapt_predict_proba, clf.predict):
+        with pytest.raises(InputError, match=r"Says\.predict_proba returned None: it must"):
+            call(X1)
+    assert state_bytes(tuple(clf.stream_)) == before
+    answers[0] = scores
+    assert clf.adapt(X1).n_rounds_ == 2
 
-    with pytest.raises(InputError, match=words):
-        LabelShiftClassifier(Says(), "fth").fit(X0, Y0)
+
+@pytest.mark.parametrize("wrap", [lambda answer, K: answer, lambda answer, K: Says(answer, K)])
+def test_one_column_of_probabilities_is_that_of_the_second_of_two_classes(wrap):
+    expected = LabelShiftClassifier(scores, "fth").fit(X0, Y0).adapt(X1).predict_proba(X1)
+    column = LabelShiftClassifier(wrap(lambda X: scores(X)[:, None], 2), "fth").fit(X0, Y0)
+    np.testing.assert_array_equal(column.adapt(X1).predict_proba(X1), expected)
+    for answer, shape in ((scores, r"\(200,\)"), (lambda X: scores(X)[:, None], r"\(200, 1\)")):
+        with pytest.raises(
+            InputError, match=rf"shape {shape}, but there are 3 classes: .* one col"
+        ):
+            LabelShiftClassifier(wrap(answer, 3), "fth").fit(X0, np.arange(200) % 3)
 
 
 def test_predict_may_return_a_column_and_may_not_return_none():
@@ -464,26 +488,43 @@ def test_another_kind_of_x_forgets_the_columns_of_the_last():
 # --- numbers at the edge ------------------------------------------------------------------------
 
 
+def finite(clf):
+    """Whether all that a classifier has learned of its stream is."""
+    return all(np.isfinite(leaf).all() for leaf in leaves((clf.state_, clf.stream_.guard or 0)))
+
+
 @pytest.mark.parametrize("learner", LEARNERS)
-@pytest.mark.parametrize("size", [1e16, 1e300, 1e308])
-def test_huge_features_are_refused_or_survived(forest, learner, size):
-    clf = LabelShiftClassifier(forest, learner).fit(X0, Y0)
-    before = state_bytes(clf.state_)
-    try:
-        with np.errstate(all="ignore"):
-            clf.adapt(np.full((5, 3), size))
-    except ValueError:
-        assert learner in LINEAR or size > 1e38  # the forest itself counts in float32
-        assert state_bytes(clf.state_) == before
-    clf.adapt(X1)
-    assert np.isfinite(clf.predict_proba(X1)).all()
+def test_huge_features_are_refused_or_survived(boosted, learner):
+    """The model reads any number, so that the limit is ours."""
+    clf = LabelShiftClassifier(boosted, learner).fit(X0, Y0)
+    for size in (1e16, 1e300, 1e308):
+        batch = np.vstack([X1[:5], np.full((5, 3), size), [[-size, size, 0.0]]])
+        before = state_bytes(clf.state_)
+        if learner in LINEAR:
+            with pytest.raises(InputError, match="too large for the linear learners"):
+                clf.adapt(batch)
+            assert state_bytes(clf.state_) == before
+        else:
+            assert np.isfinite(clf.adapt_predict_proba(batch)).all()
+        clf.adapt(X1)
+        assert finite(clf)
+        assert np.isfinite(clf.predict_proba(X1)).all()
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_probabilities_that_underflow(learner):
+    """Numbers that no float64 holds in full: their inverses, squares and ratios are none."""
+    y = np.arange(60) % 3
+    called = np.where(np.arange(60) % 7, y, (y + 1) % 3)
+    P = np.where(called[:, None] == np.arange(3), 1.0, 1e-320)
+    clf = LabelShiftClassifier.from_probabilities(P, y, learner, calibration="none")
+    with np.errstate(over="raise", divide="raise", invalid="raise"):
+        for rows in (P[called == 0], P[called == 1], *np.split(P, 3)):
+            for proba in (clf.adapt_predict_proba(rows), clf.predict_proba(P)):
+                np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+                assert (proba >= 0).all()
+            assert finite(clf)
     assert np.isfinite(clf.prior_).all()
-
-
-def test_huge_features_of_a_model_that_reads_them():
-    clf = LabelShiftClassifier(HistGradientBoostingClassifier(max_iter=5).fit(X0, Y0)).fit(X0, Y0)
-    clf.adapt(np.full((5, 3), 1e308)).adapt(X1)
-    assert np.isfinite(clf.predict_proba(X1)).all()
 
 
 @pytest.mark.parametrize("learner", ["auto", "tracker", "uogd"])

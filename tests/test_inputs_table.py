@@ -122,6 +122,16 @@ KINDS = [
 ]  # fmt: skip
 
 
+# Other forms of X that rows of the table name.
+FORMS = [
+    ("array of numbers, list of rows", TABLE.tolist()),
+    ("array or series of texts", np.array(TEXTS)),
+    ("array or series of texts", np.array(TEXTS, dtype=object)),
+    ("array or series of texts", pl.Series(TEXTS)),
+    ("logits, (n, K) or (n,)", np.log(PROBA[:, 1] / PROBA[:, 0])),
+]
+
+
 def classifier(kind, learner, features=None):
     if isinstance(kind.model, str):
         make = getattr(LabelShiftClassifier, f"from_{kind.model}")
@@ -157,16 +167,17 @@ def together(found):
     return word
 
 
-def row_of(kind, caplog):
+def row_of(kind, caplog, names=tuple(LEARNERS)):
+    linear = [name for name in LINEAR if name in names]
     cells = [kind.what, kind.example, outcome(kind, "auto", caplog)]
-    cells.append(together(outcome(kind, name, caplog) for name in LINEAR))
+    cells.append(together(outcome(kind, name, caplog) for name in linear))
     if kind.way:
-        through = together(outcome(kind, name, caplog, kind.way) for name in LINEAR)
+        through = together(outcome(kind, name, caplog, kind.way) for name in linear)
         assert through == "yes"
         cells.append(f'`features="{kind.way}"`')
     else:
         cells.append("")
-    others = [name for name in LEARNERS if name not in (*LINEAR, "auto")]
+    others = [name for name in names if name not in (*LINEAR, "auto")]
     cells.append(together(outcome(kind, name, caplog) for name in others))
     return f"| {' | '.join(cells)} |"
 
@@ -176,6 +187,17 @@ def test_a_row_of_the_table_is_what_happens(kind, caplog):
     with caplog.at_level(logging.INFO, logger="priorshift"):
         row = row_of(kind, caplog)
     assert row in DOCUMENT.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize(("what", "X"), FORMS, ids=["list", "texts", "objects", "polars", "logits"])
+def test_every_form_that_a_row_names_is_what_happens(what, X, caplog):
+    (kind,) = (kind for kind in KINDS if kind.what == what)
+    other = kind._replace(X=X)
+    with caplog.at_level(logging.INFO, logger="priorshift"):
+        row = row_of(other, caplog, ("auto", "uogd", "fth"))
+    assert row in DOCUMENT.read_text(encoding="utf-8").splitlines()
+    one, two = (classifier(form, "fth").source_.f0_proba for form in (kind, other))
+    np.testing.assert_allclose(one, two, atol=1e-12)
 
 
 def test_the_table_has_these_rows_and_no_others():
