@@ -254,6 +254,11 @@ def test_columns_of_probabilities_are_named():
     assert (clf.predict(P) == turned).all()
     with pytest.raises(InputError, match="3 columns, and 2 labels in y: pass classes="):
         LabelShiftClassifier.from_probabilities(P, WORDS[y % 2], "fth")
+    for alone in (P[:, 0], P[:, :1]):
+        with pytest.raises(
+            InputError, match=r"one number a row.* and 3 labels in y: pass a column"
+        ):
+            LabelShiftClassifier.from_probabilities(alone, y, "fth")
     with pytest.warns(PriorshiftWarning, match="no row of 2"):
         few = LabelShiftClassifier.from_probabilities(P[y < 2], y[y < 2], "fth")
     assert few.classes_.tolist() == [0, 1, 2]

@@ -77,6 +77,12 @@ def boosting() -> Any:
     return LGBMClassifier(verbose=-1, random_state=0)
 
 
+def name_all(labels: np.ndarray, classes: int) -> None:
+    """Put each class that is missing in the place of a row of the most frequent one."""
+    for missing in np.setdiff1d(np.arange(classes), labels):
+        labels[labels.tolist().index(np.bincount(labels).argmax())] = missing
+
+
 def zipf(every_class: bool) -> Callable[[int, int], Case]:
     """200 Zipf classes, 2,000 held-out rows: one or two of many classes, or none of some."""
 
@@ -86,8 +92,7 @@ def zipf(every_class: bool) -> Callable[[int, int], Case]:
         y_train = problem.train_labels(rng)
         y_hold, y = (rng.choice(200, n, p=problem.prior) for n in (2000, rows))
         if every_class:
-            missing = np.setdiff1d(np.arange(200), y_hold)
-            y_hold[: len(missing)] = missing
+            name_all(y_hold, 200)
         model = LogisticRegression(max_iter=200).fit(draw(y_train), y_train)
         return Case(model, draw(y_hold), y_hold, draw(y), y)
 
@@ -147,8 +152,7 @@ def texts(seed: int, rows: int) -> Case:
 
     y_train, y_hold, y = (rng.choice(200, n, p=prior) for n in (6000, 1000, rows))
     for labels in (y_train, y_hold):
-        missing = np.setdiff1d(np.arange(200), labels)
-        labels[: len(missing)] = missing
+        name_all(labels, 200)
     model = make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=200))
     model.fit(write(y_train), y_train)
     hold, stream = (model.predict_proba(write(labels)) for labels in (y_hold, y))

@@ -300,8 +300,7 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         check_labelled(y)
         classes = settings.get("classes")
         if classes is None:
-            shape = np.shape(rows)
-            classes = _column_labels(np.unique(y), 2 if shape[1:] in ((), (1,)) else shape[1])
+            classes = _column_labels(np.unique(y), np.shape(rows)[1:])
         model = ProbabilityModel(classes=plain_labels(np.asarray(classes)), logits=logits)
         settings = {"features": PROBABILITIES, **settings}
         return cls(model, learner, **settings).fit(rows, y)
@@ -1160,12 +1159,22 @@ def _check_classes(classes: Any, known: Any) -> None:
         )
 
 
-def _column_labels(labels: AnyArray, columns: int) -> AnyArray:
-    """Labels of the columns of probabilities: those of the held-out set, where they can be."""
+def _column_labels(labels: AnyArray, shape: tuple[int, ...]) -> AnyArray:
+    """Labels of the columns of probabilities: those of the held-out set, where they can be.
+
+    ``shape`` is that of a row; a row of one number is the second of two classes.
+    """
+    alone = shape in ((), (1,))
+    columns = 2 if alone else shape[0]
     if len(labels) == columns:
         return labels
     if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < columns:
         return np.arange(columns)
+    if alone and len(labels) > 2:
+        raise InputError(
+            f"there is one number a row, which tells two classes apart, and {len(labels)} labels "
+            "in y: pass a column for each class"
+        )
     raise InputError(
         f"there are {columns} columns, and {len(labels)} labels in y: pass classes=, the labels in "
         "the order of the columns"

@@ -81,6 +81,9 @@ _REACH, _HALF_KNOWN = 2.5, 10.0
 _CHANCE_A_ROW, _LEAST_CHANCE, _MOST_CHANCE = 1e-4, 1e-3, 3e-3
 # How many times harm weighs what a gain does that is missed.
 _HARM = 5.0
+# Standard errors by which other answers than f0's have to be better: the map that gives them was
+# chosen on the same rows.
+_SURE = 3.0
 # Beyond this belief that nothing has changed, its class prior cannot be taken out of the mixture.
 _NEARLY_SURE = 0.99
 # The least share of a class, as of a source's prior.
@@ -520,7 +523,7 @@ def _held(learner: Any, source: Source, calls: bool) -> Held:
         np.array(reading.prior),
         squares,
         _certainty(gains, weights),
-        gained > 2.0 * noise,
+        gained > _SURE * noise,
         held_out_calls(f0, weights) if calls else np.empty(0),
         int(counts[counts > 0].min()),
     )
