@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 import os
 import re
@@ -31,6 +32,16 @@ def can_mount() -> bool:
     """Whether a process may have a small disk of its own, which nobody else sees."""
     words = ["unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/"]
     return bool(shutil.which("unshare")) and subprocess.run(words).returncode == 0
+
+
+@functools.cache
+def loads_lightgbm() -> bool:
+    """Whether LightGBM finds the library that it computes with."""
+    try:
+        importlib.import_module("lightgbm")
+    except (ImportError, OSError):
+        return False
+    return True
 
 
 def excuses(environment=os.environ) -> list[Excuse]:
@@ -67,6 +78,11 @@ def excuses(environment=os.environ) -> list[Excuse]:
             "could not import 'mlflow'",
             importlib.util.find_spec("mlflow") is None,
             "models of MLflow are not tested: pip install mlflow-skinny",
+        ),
+        Excuse(
+            "could not import 'lightgbm'",
+            not loads_lightgbm(),
+            "models of LightGBM are not tested: apt-get install libgomp1",
         ),
         Excuse(
             "there is no curl here",

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_info
 
 from checks import leaves, state_bytes
 from priorshift import LabelShiftClassifier, PriorshiftWarning, load
-from priorshift.errors import InputError, InputTypeError, SourceError
+from priorshift.errors import FileFormatError, InputError, InputTypeError, SourceError
 from priorshift.learners import LEARNERS
 from priorshift.priors import ESTIMATORS
 from priorshift.source import build_source
@@ -93,6 +93,35 @@ def test_x_reaches_the_model_untouched(X, learner, caplog):
     clf.adapt(X)
     assert model.seen is X
     assert clf.source_.n_features == 0
+
+
+def coloured(n, seed):
+    """A frame of numbers, some missing, and categories; and its labels."""
+    X, y = draw(n, seed)
+    colour = np.where(np.random.default_rng(seed).random(n) < 0.8, y, 1 - y)
+    frame = pd.DataFrame({"age": X[:, 0], "colour": pd.Categorical(WORDS[colour], WORDS)})
+    frame.loc[::7, "age"] = np.nan
+    return frame, y
+
+
+@pytest.mark.parametrize("learner", ["auto", "tracker"])
+@pytest.mark.parametrize("fitted", [True, False])
+def test_lightgbm_gets_categories_and_missing_numbers_as_they_are(learner, fitted, tmp_path):
+    lightgbm = pytest.importorskip("lightgbm", exc_type=(ImportError, OSError))
+    model, other = (lightgbm.LGBMClassifier(n_estimators=5, verbose=-1) for _ in range(2))
+    if fitted:
+        model.fit(*coloured(300, 4))
+    clf = LabelShiftClassifier(model, learner).fit(*coloured(400, 6))
+    frame, y = coloured(200, 7)
+    own = clf.source_.model.estimator
+    np.testing.assert_array_equal(clf.source_.read(frame).f0_proba, own.predict_proba(frame))
+    assert (clf.adapt_predict(frame) == y).mean() > 0.75
+    with pytest.warns(PriorshiftWarning, match="only refers to estimator"):
+        clf.save(tmp_path / "file")
+    again = load(tmp_path / "file", estimator=own)
+    np.testing.assert_array_equal(again.predict_proba(frame), clf.predict_proba(frame))
+    with pytest.raises(FileFormatError, match="estimator= answers otherwise"):
+        load(tmp_path / "file", estimator=other.fit(*coloured(300, 5)))
 
 
 @pytest.mark.parametrize("learner", LINEAR)
