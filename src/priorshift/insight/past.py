@@ -49,9 +49,8 @@ def history_columns(
     check_chance("level", level, such_as=0.9)
     records, source = History(stream.history.records[part]), deployment.source
     columns: dict[str, Any] = {name: records.field(name) for name in FIELDS}
-    for name in ("round", "batches", "rows", "labels"):
+    for name in ("round", "batches", "rows", "labels", "regime"):
         columns[name] = columns[name].astype(np.int64)
-    columns["regime"] = _regimes(deployment, stream, stream.history)[part]
     columns["time"] = np.where(np.isfinite(columns["time"]), columns["time"], np.nan)
     for name in ("guard", "shift"):
         columns[f"{name}_p_value"] = np.exp(columns.pop(f"{name}_log_p"))
@@ -70,18 +69,6 @@ def history_columns(
         for k, label in enumerate(plain_labels(source.classes)):
             columns[f"{name}_{label}"] = values[:, k]
     return columns
-
-
-def _regimes(deployment: Deployment, stream: Stream, history: History) -> IntArray:
-    """The regime of each record, by the round in which it was first seen.
-
-    In that round it was as likely as the one before, and a record has the older of the two.
-    """
-    rounds, found = history.field("round"), history.field("regime")
-    seen = deployment.learner.regimes_seen(deployment.source, stream.state)
-    born = found if seen is None else np.concatenate([found, seen.first])
-    first = (history.field("batches") == 1.0) & np.isin(rounds, born)
-    return np.where(first, rounds, found).astype(np.int64)
 
 
 def _step(deployment: Deployment) -> int:

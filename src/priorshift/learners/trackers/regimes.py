@@ -477,8 +477,9 @@ class Regimes(ComponentLearner):
         return np.concatenate([np.zeros(len(self.rates)), state.book.belief])
 
     def regime(self, source: Source, state: AnyState) -> int:
-        """The round in which the present regime was first seen."""
-        return int(state.book.first[state.book.belief.argmax()])
+        """The round in which the present regime was first seen; a newborn shares the belief."""
+        book = state.book
+        return int(np.max(book.first, where=book.belief == np.max(book.belief), initial=-1))
 
     def regimes_seen(self, source: Source, state: AnyState) -> RegimesSeen:
         """The regimes of the stream so far, oldest first."""
