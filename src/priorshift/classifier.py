@@ -654,7 +654,15 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         )
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities (n, K) under the present class prior; changes nothing."""
+        """Class probabilities (n, K) under the present class prior; changes nothing.
+
+        Examples
+        --------
+        >>> X, y = [[-1.0], [-0.8], [0.8], [1.0]], ["no", "no", "yes", "yes"]
+        >>> clf = LabelShiftClassifier(learner="fth", cv=2).fit(X, y)
+        >>> clf.adapt([[0.9], [1.1], [-0.9]]).predict_proba([[0.1]]).round(2).tolist()
+        [[0.31, 0.69]]
+        """
         batch = self._read(X)
         with interruptible():
             return self.deployment_.predict_proba(self.stream_, batch)
@@ -685,7 +693,15 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             return self.deployment_.batch_shares(self.stream_, batch)
 
     def predict(self, X: Any) -> AnyArray:
-        """Most probable class of each row; changes nothing."""
+        """Most probable class of each row; changes nothing.
+
+        Examples
+        --------
+        >>> X, y = [[-1.0], [-0.8], [0.8], [1.0]], ["no", "no", "yes", "yes"]
+        >>> clf = LabelShiftClassifier(learner="fth", cv=2).fit(X, y)
+        >>> clf.adapt([[0.9], [1.1], [0.8]]).predict([[0.1], [-0.9]]).tolist()
+        ['yes', 'yes']
+        """
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
     def decide(self, X: Any) -> AnyArray:
@@ -831,42 +847,99 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         return self.predict_proba(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
-        """Names of the columns of ``transform``: ``p_`` and the label of each class."""
+        """Names of the columns of ``transform``: ``p_`` and the label of each class.
+
+        Examples
+        --------
+        >>> X, y = [[-1.0], [-0.8], [0.8], [1.0]], ["no", "no", "yes", "yes"]
+        >>> clf = LabelShiftClassifier(learner="fth", cv=2).fit(X, y)
+        >>> clf.get_feature_names_out().tolist()
+        ['p_no', 'p_yes']
+        """
         return np.array([f"p_{label}" for label in plain_labels(self.classes_)], dtype=object)
 
     @property
     def classes_(self) -> AnyArray:
-        """Class labels, sorted."""
+        """Class labels, sorted.
+
+        Examples
+        --------
+        >>> clf = LabelShiftClassifier.from_probabilities([0.2, 0.9], ["no", "yes"], "fth")
+        >>> clf.classes_.tolist()
+        ['no', 'yes']
+        """
         return self._fitted().source_.classes
 
     @property
     def prior_(self) -> FloatArray:
-        """The class prior that the learner believes in now."""
+        """The class prior that the learner believes in now.
+
+        Examples
+        --------
+        >>> X, y = [[-1.0], [-0.8], [0.8], [1.0]], ["no", "no", "yes", "yes"]
+        >>> clf = LabelShiftClassifier(learner="fth", cv=2).fit(X, y)
+        >>> clf.prior_.tolist(), clf.adapt([[0.9], [1.1], [0.8], [-0.7]]).prior_.tolist()
+        ([0.5, 0.5], [0.25, 0.75])
+        """
         return np.array(self._fitted().deployment_.prior(self.stream_))
 
     @property
     def source_(self) -> Source:
-        """What the offline stage knows."""
+        """What the offline stage knows.
+
+        Examples
+        --------
+        >>> clf = LabelShiftClassifier.from_probabilities([0.2, 0.9], [0, 1], "fth")
+        >>> clf.source_.prior.tolist()
+        [0.5, 0.5]
+        """
         return self._fitted().deployment_.source
 
     @property
     def learner_(self) -> Learner:
-        """The learner that adapts."""
+        """The learner that adapts.
+
+        Examples
+        --------
+        >>> LabelShiftClassifier.from_probabilities([0.2, 0.9], [0, 1], "fth").learner_.name
+        'fth'
+        """
         return self._fitted().deployment_.learner
 
     @property
     def state_(self) -> Any:
-        """What the learner has learned of this stream."""
+        """What the learner has learned of this stream.
+
+        Examples
+        --------
+        >>> LabelShiftClassifier.from_probabilities([0.2, 0.9], [0, 1], "fth").adapt([0.8]).state_
+        HistoryState(t=1, mean=array([0., 1.]))
+        """
         return self._fitted().stream_.state
 
     @property
     def n_rounds_(self) -> int:
-        """Batches adapted to."""
+        """Batches adapted to.
+
+        Examples
+        --------
+        >>> clf = LabelShiftClassifier.from_probabilities([0.2, 0.9], [0, 1], "fth")
+        >>> clf.adapt([0.8]).adapt([0.7, 0.4]).n_rounds_
+        2
+        """
         return int(self._fitted().state_.t)
 
     @property
     def rehearsal_(self) -> Rehearsal:
-        """What adapting gained or cost when the held-out set was played as streams, in ``fit``."""
+        """What adapting gained or cost when the held-out set was played as streams, in ``fit``.
+
+        Examples
+        --------
+        >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.4, 0.6]] * 50, [0, 0, 1, 1] * 50
+        >>> found = LabelShiftClassifier.from_probabilities(P, y, learner="tracker").rehearsal_
+        >>> sorted({row.shift for row in found.rows})
+        ['half', 'nearly all', 'none']
+        """
         found: Rehearsal | None = self._fitted()._rehearsal
         if found is None:
             raise insight.NotKeptError("there was no rehearsal: it takes safety='on' and a tracker")
@@ -874,7 +947,15 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
 
     @property
     def guard_report_(self) -> GuardReport:
-        """What the guard has found so far."""
+        """What the guard has found so far.
+
+        Examples
+        --------
+        >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.4, 0.6]] * 50, [0, 0, 1, 1] * 50
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, learner="tracker")
+        >>> clf.adapt([[0.2, 0.8], [0.9, 0.1]]).guard_report_.alarm
+        False
+        """
         guard, counted = self._fitted().deployment_.guard, self.stream_.guard
         if guard is None or counted is None:
             raise insight.NotKeptError("there is no guard: make the classifier with guard=True")
@@ -942,13 +1023,34 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
 
     @property
     def shift_(self) -> Shift:
-        """How far the class prior is from the source prior, since when, and how sure that is."""
+        """How far the class prior is from the source prior, since when, and how sure that is.
+
+        Examples
+        --------
+        >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.4, 0.6]] * 50, [0, 0, 1, 1] * 50
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, learner="tracker")
+        >>> for _ in range(4):
+        ...     clf = clf.adapt([[0.2, 0.8]] * 100)
+        >>> clf.shift_.p_value < 0.05, clf.shift_.since
+        (True, 1)
+        """
         self._fitted()
         return insight.shift(self.deployment_, self.stream_)
 
     @property
     def regimes_(self) -> RegimesSeen:
-        """The class priors that the stream returns to, oldest first, as a tracker sees them."""
+        """The class priors that the stream returns to, oldest first, as a tracker sees them.
+
+        Examples
+        --------
+        >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.4, 0.6]] * 50, [0, 0, 1, 1] * 50
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, learner="tracker", safety="off")
+        >>> for row in [[0.2, 0.8], [0.9, 0.1]]:
+        ...     for _ in range(5):
+        ...         clf = clf.adapt([row] * 40)
+        >>> clf.regimes_.priors.argmax(axis=1).tolist()
+        [1, 0]
+        """
         found: RegimesSeen | None = self._fitted().learner_.regimes_seen(self.source_, self.state_)
         if found is None:
             raise insight.NotKeptError(f"the learner {self.learner_.name!r} keeps no regimes")
@@ -967,6 +1069,14 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         ``guard``, the share that the source model as it is has in every prediction at
         ``on_alarm="fall-back"``, and ``guard_p_value``; ``unchanged``, the share that it has as
         nothing may have changed; ``shift_p_value``; ``regime``, the round that saw it first.
+
+        Examples
+        --------
+        >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.4, 0.6]] * 50, [0, 0, 1, 1] * 50
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, learner="tracker")
+        >>> clf = clf.adapt([[0.2, 0.8]] * 30, timestamp=60.0).adapt([[0.9, 0.1]] * 20)
+        >>> clf.history_[["time", "rows"]].values.tolist()
+        [[60.0, 30.0], [nan, 20.0]]
         """
         self._fitted()
         return insight.history(self.deployment_, self.stream_)

@@ -244,3 +244,20 @@ def test_an_error_of_the_class_prior_is_no_larger_near_1(value) -> None:
 def test_small_numbers_with_large_errors_have_finite_intervals(value):
     low, high = positive_interval(np.array([value]), np.array([1e-4]), 0.9)
     assert 0.0 <= low[0] <= value < high[0] < value + 0.05
+
+
+@pytest.mark.parametrize("K", [2, 3, 7])
+def test_shares_stay_within_0_and_1_and_within_their_intervals(K) -> None:
+    """All right, all wrong, or as it comes: weights add up to 1 only up to rounding."""
+    for seed in range(20):
+        P, y = drawn(80, K, seed)
+        prior = np.random.default_rng(seed).dirichlet(np.ones(K))
+        for answers in (np.eye(K)[y], np.eye(K)[(y + 1) % K], P):
+            found = Performance(Weighed.of(answers, y, prior), np.zeros((K, K)), np.arange(K))
+            for name in ("accuracy", "error", "recall", "precision", "f1", "specificity", "auc"):
+                value, low, high = map(np.asarray, getattr(found, name))
+                there = ~np.isnan(value)
+                ends = np.array([low, value, high])[:, there]
+                assert (ends >= 0.0).all(), name
+                assert (ends <= 1.0).all(), name
+                assert (np.diff(ends, axis=0) >= 0.0).all(), name

@@ -135,12 +135,30 @@ class Fleet:
 
     @property
     def classes_(self) -> AnyArray:
-        """Class labels, sorted."""
+        """Class labels, sorted.
+
+        Examples
+        --------
+        >>> P, y = [0.1, 0.3, 0.7, 0.9] * 5, ["no", "no", "yes", "yes"] * 5
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, "em", safety="off")
+        >>> fleet = Fleet(clf).adapt(["north", "north", "south"], [0.9, 0.8, 0.1])
+        >>> fleet.classes_.tolist()
+        ['no', 'yes']
+        """
         return self.deployment.source.classes
 
     @property
     def ids(self) -> list[Key]:
-        """The ids of all streams."""
+        """The ids of all streams.
+
+        Examples
+        --------
+        >>> P, y = [0.1, 0.3, 0.7, 0.9] * 5, ["no", "no", "yes", "yes"] * 5
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, "em", safety="off")
+        >>> fleet = Fleet(clf).adapt(["north", "north", "south"], [0.9, 0.8, 0.1])
+        >>> fleet.ids
+        ['north', 'south']
+        """
         return self._names.keys()
 
     def adapt(self, ids: Any, X: Any, y: Any = None) -> Self:
@@ -170,11 +188,28 @@ class Fleet:
         """Let streams learn from rows; return the rows' class probabilities (n, K).
 
         Each row is left out of the evidence for its own prediction.
+
+        Examples
+        --------
+        >>> P, y = [0.1, 0.3, 0.7, 0.9] * 5, ["no", "no", "yes", "yes"] * 5
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, "em", safety="off")
+        >>> fleet = Fleet(clf).adapt(["north", "north", "south"], [0.9, 0.8, 0.1])
+        >>> fleet.adapt_predict_proba(["south"], [0.6]).argmax(axis=1).tolist()
+        [0]
         """
         return self._learn_batch(ids, self.classifier._read(X, y, self._pool), predict=True)
 
     def adapt_predict(self, ids: Any, X: Any, y: Any = None) -> AnyArray:
-        """Let streams learn from rows; return the most probable class of each row."""
+        """Let streams learn from rows; return the most probable class of each row.
+
+        Examples
+        --------
+        >>> P, y = [0.1, 0.3, 0.7, 0.9] * 5, ["no", "no", "yes", "yes"] * 5
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, "em", safety="off")
+        >>> fleet = Fleet(clf).adapt(["north", "north", "south"], [0.9, 0.8, 0.1])
+        >>> fleet.adapt_predict(["north", "south"], [0.4, 0.4]).tolist()
+        ['yes', 'no']
+        """
         proba = self.adapt_predict_proba(ids, X, y)
         return np.asarray(self.classes_[proba.argmax(axis=1)])
 
@@ -182,6 +217,14 @@ class Fleet:
         """Class probabilities (n, K) of rows under what their streams know; changes nothing.
 
         A stream that was never seen predicts as a new one.
+
+        Examples
+        --------
+        >>> P, y = [0.1, 0.3, 0.7, 0.9] * 5, ["no", "no", "yes", "yes"] * 5
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, "em", safety="off")
+        >>> fleet = Fleet(clf).adapt(["north", "north", "south"], [0.9, 0.8, 0.1])
+        >>> fleet.predict_proba(["north", "south"], [0.5, 0.5]).argmax(axis=1).tolist()
+        [1, 0]
         """
         batch = self.classifier._read(X, pool=self._pool)
         keys = as_keys(ids, len(batch.proba))
@@ -194,11 +237,29 @@ class Fleet:
             return self._form.predict(rows, of, batch)
 
     def predict(self, ids: Any, X: Any) -> AnyArray:
-        """The most probable class of each row; changes nothing."""
+        """The most probable class of each row; changes nothing.
+
+        Examples
+        --------
+        >>> P, y = [0.1, 0.3, 0.7, 0.9] * 5, ["no", "no", "yes", "yes"] * 5
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, "em", safety="off")
+        >>> fleet = Fleet(clf).adapt(["north", "north", "south"], [0.9, 0.8, 0.1])
+        >>> fleet.predict(["north", "south"], [0.5, 0.5]).tolist()
+        ['yes', 'no']
+        """
         return np.asarray(self.classes_[self.predict_proba(ids, X).argmax(axis=1)])
 
     def priors(self, ids: Any) -> FloatArray:
-        """The class priors (n, K) that streams believe in now; of a new one where there is none."""
+        """The class priors (n, K) that streams believe in now; of a new one where there is none.
+
+        Examples
+        --------
+        >>> P, y = [0.1, 0.3, 0.7, 0.9] * 5, ["no", "no", "yes", "yes"] * 5
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, "em", safety="off")
+        >>> fleet = Fleet(clf).adapt(["north", "north", "south"], [0.9, 0.8, 0.1])
+        >>> (fleet.priors(["north", "south"])[:, 1] > 0.5).tolist()
+        [True, False]
+        """
         keys = as_keys(ids)
         with self._lock:
             return self._form.priors(self._rows(self._current(keys)))
@@ -207,6 +268,15 @@ class Fleet:
         """The ends (n, K) of confidence intervals around the class priors of streams.
 
         A stream that rests on no rows has the interval from 0 to 1.
+
+        Examples
+        --------
+        >>> P, y = [0.1, 0.3, 0.7, 0.9] * 5, ["no", "no", "yes", "yes"] * 5
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, "em", safety="off")
+        >>> fleet = Fleet(clf).adapt(["north", "north", "south"], [0.9, 0.8, 0.1])
+        >>> low, high = fleet.intervals(["north", "south"])
+        >>> bool((low <= fleet.priors(["north", "south"])).all()), high.shape
+        (True, (2, 2))
         """
         keys, source = as_keys(ids), self.deployment.source
         with self._lock:
@@ -270,7 +340,16 @@ class Fleet:
             self._names.add(new)
 
     def forget(self, ids: Any) -> Self:
-        """Forget streams: they start anew when they come again."""
+        """Forget streams: they start anew when they come again.
+
+        Examples
+        --------
+        >>> P, y = [0.1, 0.3, 0.7, 0.9] * 5, ["no", "no", "yes", "yes"] * 5
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, "em", safety="off")
+        >>> fleet = Fleet(clf).adapt(["north", "north", "south"], [0.9, 0.8, 0.1])
+        >>> fleet.forget(["north"]).ids
+        ['south']
+        """
         keys = as_keys(ids)
         with self._lock:
             slots = np.unique(self._names.slots(keys))
@@ -324,13 +403,31 @@ class Fleet:
             )
 
     def close(self) -> None:
-        """Give the files of a memory-mapped fleet back; others may open them then."""
+        """Give the files of a memory-mapped fleet back; others may open them then.
+
+        Examples
+        --------
+        >>> P, y = [0.1, 0.3, 0.7, 0.9] * 5, ["no", "no", "yes", "yes"] * 5
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, "em", safety="off")
+        >>> fleet = Fleet(clf).adapt(["north", "north", "south"], [0.9, 0.8, 0.1])
+        >>> fleet.close()
+        """
         with self._lock:
             if isinstance(self._store, Mapped):
                 self._store.close()
 
     def summary(self, most: int = 10) -> Summary:
-        """Say in one pass over all streams which have moved furthest from the source's prior."""
+        """Say in one pass over all streams which have moved furthest from the source's prior.
+
+        Examples
+        --------
+        >>> P, y = [0.1, 0.3, 0.7, 0.9] * 5, ["no", "no", "yes", "yes"] * 5
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, "em", safety="off")
+        >>> fleet = Fleet(clf).adapt(["north", "north", "south"], [0.9, 0.8, 0.1])
+        >>> found = fleet.summary(most=1)
+        >>> found.streams, found.moved[0].id
+        (2, 'north')
+        """
         check_integer(most, "most", least=0)
         with self._lock:
             slots = self._names.taken()

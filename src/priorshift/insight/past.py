@@ -30,7 +30,16 @@ _LEAST = 1e-6
 
 
 def history(deployment: Deployment, stream: Stream, level: float = 0.9) -> Any:
-    """The history of a stream as a pandas frame; see ``LabelShiftClassifier.history_``."""
+    """The history of a stream as a pandas frame; see ``LabelShiftClassifier.history_``.
+
+    Examples
+    --------
+    >>> from priorshift import LabelShiftClassifier
+    >>> P, y = [0.1, 0.3, 0.7, 0.9] * 20, [0, 0, 1, 1] * 20
+    >>> clf = LabelShiftClassifier.from_probabilities(P, y, "fth").adapt([0.9, 0.8, 0.1])
+    >>> history(clf.deployment_, clf.stream_)["rows"].tolist()
+    [3]
+    """
     need("pandas")
     import pandas as pd
 
@@ -43,6 +52,14 @@ def history_columns(
     """The columns of the history's frame, by name; that of the index is ``round``.
 
     ``part`` says which records, oldest first; all by default.
+
+    Examples
+    --------
+    >>> from priorshift import LabelShiftClassifier
+    >>> P, y = [0.1, 0.3, 0.7, 0.9] * 20, [0, 0, 1, 1] * 20
+    >>> clf = LabelShiftClassifier.from_probabilities(P, y, "fth").adapt([0.9, 0.8, 0.1])
+    >>> history_columns(clf.deployment_, clf.stream_)["prior_1"].round(2).tolist()
+    [0.67]
     """
     if stream.history is None:
         raise no_history()
@@ -121,7 +138,7 @@ def _past_accuracies(
         for place, (prior, (proba, some)) in enumerate(zip(judged, past, strict=True)):
             weights = None if source.row_weights is None else source.row_weights[some]
             held = Weighed.of(proba, source.labels[some], prior, weights)
-            found[side, place] = accuracy(held).value[0]
+            found[side, place] = min(accuracy(held).value[0], 1.0)
     return found[1], found[0]
 
 
@@ -151,6 +168,14 @@ def past_gains(deployment: Deployment, stream: Stream, level: float = 0.9) -> Ga
 
     The two sides are compared on the same held-out rows, so that what both get wrong does not make
     the interval wider.
+
+    Examples
+    --------
+    >>> from priorshift import LabelShiftClassifier
+    >>> P, y = [0.1, 0.3, 0.7, 0.9] * 20, [0, 0, 1, 1] * 20
+    >>> clf = LabelShiftClassifier.from_probabilities(P, y, "fth").adapt([0.9, 0.8, 0.1])
+    >>> past_gains(clf.deployment_, clf.stream_).accuracy[0]
+    0.0
     """
     check_chance("level", level, such_as=0.9)
     if stream.history is None or not len(stream.history.records):

@@ -26,6 +26,14 @@ def effective_size(deployment: Deployment, stream: Stream) -> float:
 
     A learner that does not say has the rows of the last batch: it may rest on more. Before the
     first batch it is the held-out set.
+
+    Examples
+    --------
+    >>> from priorshift import LabelShiftClassifier
+    >>> P, y = [0.1, 0.3, 0.7, 0.9] * 20, [0, 0, 1, 1] * 20
+    >>> clf = LabelShiftClassifier.from_probabilities(P, y, "fth").adapt([0.9, 0.8, 0.1])
+    >>> effective_size(clf.deployment_, clf.stream_)
+    3.0
     """
     said = deployment.learner.effective_size(deployment.source, stream.state)
     if said:
@@ -38,7 +46,16 @@ def effective_size(deployment: Deployment, stream: Stream) -> float:
 
 
 def judged_by(deployment: Deployment, stream: Stream) -> Believed:
-    """The present class prior to judge by: the learner's, held against its latest rows."""
+    """The present class prior to judge by: the learner's, held against its latest rows.
+
+    Examples
+    --------
+    >>> from priorshift import LabelShiftClassifier
+    >>> P, y = [0.1, 0.3, 0.7, 0.9] * 20, [0, 0, 1, 1] * 20
+    >>> clf = LabelShiftClassifier.from_probabilities(P, y, "fth").adapt([0.9, 0.8, 0.1])
+    >>> judged_by(clf.deployment_, clf.stream_).prior.round(2).tolist()
+    [0.33, 0.67]
+    """
     prior, size = np.asarray(deployment.prior(stream)), effective_size(deployment, stream)
     return _judged(deployment, prior, size, stream.history)
 
@@ -65,6 +82,15 @@ def prior_interval(
     """Return the ends (K,) of a confidence interval around the present class prior.
 
     It is that of the class prior to judge by, and reaches as far as the learner's.
+
+    Examples
+    --------
+    >>> from priorshift import LabelShiftClassifier
+    >>> P, y = [0.1, 0.3, 0.7, 0.9] * 20, [0, 0, 1, 1] * 20
+    >>> clf = LabelShiftClassifier.from_probabilities(P, y, "fth").adapt([0.9, 0.8, 0.1])
+    >>> low, high = prior_interval(clf.deployment_, clf.stream_)
+    >>> bool((low <= clf.prior_).all()), bool((clf.prior_ <= high).all())
+    (True, True)
     """
     own = np.asarray(deployment.prior(stream))
     return interval_of(deployment, own, judged_by(deployment, stream), level)
@@ -93,7 +119,16 @@ def performance(
     prior: Any = None,
     rows: float | None = None,
 ) -> Performance:
-    """Estimate, without labels, what predictions are worth; see ``LabelShiftClassifier``."""
+    """Estimate, without labels, what predictions are worth; see ``LabelShiftClassifier``.
+
+    Examples
+    --------
+    >>> from priorshift import LabelShiftClassifier
+    >>> P, y = [0.1, 0.3, 0.7, 0.9] * 20, [0, 0, 1, 1] * 20
+    >>> clf = LabelShiftClassifier.from_probabilities(P, y, "fth").adapt([0.9, 0.8, 0.1])
+    >>> performance(clf.deployment_, clf.stream_).accuracy.value
+    1.0
+    """
     source, learner = deployment.source, deployment.learner
     if last is not None and prior is not None:
         raise InputError("give last=, a number of batches, or prior=, not both")
@@ -176,7 +211,16 @@ def no_history() -> NotKeptError:
 
 
 def shift(deployment: Deployment, stream: Stream) -> Shift:
-    """How far the class prior is from the source prior, since when, and how sure that is."""
+    """How far the class prior is from the source prior, since when, and how sure that is.
+
+    Examples
+    --------
+    >>> from priorshift import LabelShiftClassifier
+    >>> P, y = [0.1, 0.3, 0.7, 0.9] * 20, [0, 0, 1, 1] * 20
+    >>> clf = LabelShiftClassifier.from_probabilities(P, y, "fth").adapt([0.9, 0.8, 0.1])
+    >>> round(shift(clf.deployment_, clf.stream_).distance, 2)
+    0.17
+    """
     if stream.shift is None or stream.history is None:
         raise no_history()
     prior, source_prior = np.asarray(deployment.prior(stream)), deployment.source.prior

@@ -201,16 +201,17 @@ class Performance:
         return share_interval(value, variance, sizes, self.level, self.size)
 
     def _share(self, form: Form, each: bool = False) -> Estimated:
+        value = np.clip(form.value, 0.0, 1.0)  # sums of weights are 1 up to rounding
         variance = form.variance(self.held, self.covariance, self.rows)
         if self.rows is None or form.mass is None:
-            low, high = self._ends(form.value, variance, form.sizes)
+            low, high = self._ends(value, variance, form.sizes)
         else:
             drawn = np.maximum(self.rows * form.mass, 0.5)
             sizes = form.sizes * drawn / (form.sizes + drawn)
-            low, high = self._ends(form.value, variance, sizes)
+            low, high = self._ends(value, variance, sizes)
             # Rows are counted: a share of few of them is often exactly 0 or 1.
             low, high = np.maximum(low - 0.5 / drawn, 0.0), np.minimum(high + 0.5 / drawn, 1.0)
-        return _estimated(form.value, low, high, each)
+        return _estimated(value, low, high, each)
 
     def _positive(self, form: Form) -> Estimated:
         variance = form.variance(self.held, self.covariance, self.rows)

@@ -69,11 +69,28 @@ class PriorDisplay:
             where the seconds look like such, and else the round.
         axes : three Axes, optional
             Where to draw; by default in a new figure.
+
+        Examples
+        --------
+        >>> from priorshift import LabelShiftClassifier
+        >>> P, y = [0.1, 0.3, 0.7, 0.9] * 20, [0, 0, 1, 1] * 20
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, "fth").adapt([0.9, 0.8, 0.1])
+        >>> PriorDisplay.from_history(clf.history_, classes=[1], x="round").axes_[0].get_xlabel()
+        ''
         """
         return cls(history).plot(classes=classes, x=x, axes=axes)
 
     def plot(self, *, classes: Any = None, x: str = "auto", axes: Any = None) -> Self:
-        """Draw; see ``from_history``."""
+        """Draw; see ``from_history``.
+
+        Examples
+        --------
+        >>> from priorshift import LabelShiftClassifier
+        >>> P, y = [0.1, 0.3, 0.7, 0.9] * 20, [0, 0, 1, 1] * 20
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, "fth").adapt([0.9, 0.8, 0.1])
+        >>> len(PriorDisplay(clf.history_).plot(x="round").axes_)
+        3
+        """
         need("matplotlib")
         import matplotlib.pyplot as plt
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
