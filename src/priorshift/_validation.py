@@ -141,7 +141,7 @@ def _as_floats(X: Any, where: str) -> FloatArray:
     if np.iscomplexobj(array):
         raise InputError(f"{where} is complex. Complex data not supported: pass real numbers")
     if array.dtype == object:
-        missing = np.frompyfunc(_is_no_value, 1, 1)(array).astype(bool)
+        missing = np.frompyfunc(is_no_value, 1, 1)(array).astype(bool)
         array = np.where(missing, np.nan, array)
         first = array[~missing][0] if not missing.all() else np.nan
     else:
@@ -565,13 +565,20 @@ def _row_number(row: Any, n_rows: int, where: str) -> int:
     return int(row)
 
 
-def _is_no_value(value: Any) -> bool:
-    # pandas' NA is told by name: pandas is no dependency, and NA compares to nothing.
+def is_no_value(value: Any) -> bool:
+    """Whether a value is None or pandas' NA.
+
+    Examples
+    --------
+    >>> is_no_value(None), is_no_value(0)
+    (True, False)
+    """
+    # NA is told by name: pandas is no dependency, and NA compares to nothing.
     return value is None or type(value).__name__ == "NAType"
 
 
 def _is_unknown(label: Any) -> bool:
-    if _is_no_value(label) or label is np.ma.masked or type(label).__name__ == "NaTType":
+    if is_no_value(label) or label is np.ma.masked or type(label).__name__ == "NaTType":
         return True
     if isinstance(label, np.datetime64):
         return bool(np.isnat(label))

@@ -206,7 +206,7 @@ class TrackerForm:
         if self._careful is None or self._held is None:
             return proba
         belief = rows[:, self._plan.at[fields.UNCHANGED]]
-        belief, _ = self._careful.next_belief(self._held, belief)
+        belief = self._careful.next_belief(self._held, belief)
         return self._mixed(belief[of], batch, proba)
 
     def priors(self, rows: FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from priorshift._validation import is_no_value
 from priorshift.errors import FileFormatError, InputError
 from priorshift.source.source import SAMPLE as ROWS
 
@@ -110,9 +111,8 @@ def _encode_pandas(column: Any) -> tuple[Any, ...]:
 
 
 def _plain(column: Any) -> list[Any]:
-    """The values, None for a missing one of types that are not numbers."""
-    values = [None if value is not value or value is None else value for value in column.tolist()]
-    return [None if type(value).__name__ == "NAType" else value for value in values]
+    """The values, None for pandas' NA."""
+    return [None if is_no_value(value) else value for value in column.tolist()]
 
 
 def _make_pandas(pandas: Any, name: Any, values: Any, dtype: Any, about: Any) -> Any:

@@ -240,21 +240,19 @@ class Careful(Learner):
         proba = self.learner.predict_proba(held.source, state.inner, batch)
         read = self.learner.read(held.source, batch).proba
         still = still_proba(held, read, batch.f0_proba)
-        return mixed(self.next_belief(held, state.unchanged.belief)[0], still, proba)
+        return mixed(self.next_belief(held, state.unchanged.belief), still, proba)
 
     def predict_held_out(self, source: Source, state: CarefulState) -> FloatArray:
         """The same of the held-out set, of each row by what was fitted without it."""
         held = self.held(source)
         proba = self.learner.predict_held_out(held.source, state.inner)
         still = still_proba(held, read_held_out(self.learner, held.source), source.f0_proba)
-        return mixed(self.next_belief(held, state.unchanged.belief)[0], still, proba)
+        return mixed(self.next_belief(held, state.unchanged.belief), still, proba)
 
-    def next_belief(self, held: Held, belief: Any) -> tuple[Any, Any]:
-        """Beliefs before the next batch, and how much of each did not just come back."""
+    def next_belief(self, held: Held, belief: Any) -> Any:
+        """Beliefs before the next batch: some of them went, and some of what had gone came back."""
         chance = self.chance(held)
-        stayed = belief * (1.0 - chance)
-        belief = stayed + (1.0 - belief) * chance
-        return belief, stayed / belief
+        return belief * (1.0 - chance) + (1.0 - belief) * chance
 
     def adapt(self, source: Source, state: CarefulState, batch: Batch) -> CarefulState:
         """Let the learner inside learn, and weigh both hypotheses by the batch."""
@@ -297,9 +295,9 @@ class Careful(Learner):
         if compiled.available():
             arguments = held.prior, self.chance(held), first, calls
             return weighed(before, evidence, called, nats, *arguments)
-        belief, stayed = self.next_belief(held, before.by_evidence)
-        if before.by_evidence >= 0.5:
-            stayed = 1.0
+        belief, stayed = self.next_belief(held, before.by_evidence), 1.0
+        if before.by_evidence < 0.5:
+            stayed = before.by_evidence * (1.0 - self.chance(held)) / belief
         moved = stayed * before.moved
         rows = first + stayed * (before.rows - first)
         prior = held.source.prior * np.exp(moved)
