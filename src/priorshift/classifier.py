@@ -51,6 +51,7 @@ from priorshift.learners import Careful, Learner, as_learner
 from priorshift.learners.trackers.late import check_key, find
 from priorshift.learners.trackers.regimes import RegimesSeen
 from priorshift.learners.trackers.rehearsal import Rehearsal, rehearse
+from priorshift.monitoring.ellipse import PriorRegion
 from priorshift.monitoring.guard import (
     Guard,
     GuardReport,
@@ -979,6 +980,22 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         """
         self._fitted()
         return insight.prior_interval(self.deployment_, self.stream_, level)
+
+    def prior_region(self, level: float = 0.9) -> PriorRegion:
+        """The class priors that are not contradicted, all shares together: an ellipse.
+
+        ``prior_interval`` holds each share on its own, this one all of them at once. See
+        docs/insight.md.
+
+        Examples
+        --------
+        >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.4, 0.6]] * 50, [0, 0, 1, 1] * 50
+        >>> clf = LabelShiftClassifier.from_probabilities(P, y, "tracker").adapt([[0.2, 0.8]] * 30)
+        >>> clf.prior_region(0.9).contains([[0.05, 0.95], [0.5, 0.5]]).tolist()
+        [True, False]
+        """
+        self._fitted()
+        return insight.prior_region(self.deployment_, self.stream_, level)
 
     def performance(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from noisy_scores import scores
 from priorshift import (
     FTH,
     UOGD,
@@ -165,6 +166,21 @@ def test_quapys_methods_agree_with_ours(source, batches):
         np.testing.assert_allclose(
             ForeignEstimator(theirs).raw(source, big), ours.raw(source, big), atol=5e-3
         )
+
+
+def test_quapys_density_matching_comes_through_the_door():
+    """DyS, of two classes, and KDEy-ML: fitted on f0's held-out answers, asked by a learner."""
+    from quapy.method import aggregative
+
+    rng = np.random.default_rng(0)
+    for quantifier, K in ((aggregative.DyS(), 2), (aggregative.KDEyML(), 3)):
+        labels, prior = np.arange(600) % K, np.array([0.2, 0.8] if K == 2 else [0.1, 0.3, 0.6])
+        P_held = scores(labels, K, rng, 2.0)
+        learner = FTH(estimator=ForeignEstimator(quantifier))
+        clf = LabelShiftClassifier.from_probabilities(P_held, labels, learner)
+        for _ in range(4):
+            clf.adapt(scores(rng.choice(K, 300, p=prior), K, rng, 2.0))
+        np.testing.assert_allclose(clf.prior_, prior, atol=0.06)
 
 
 def test_labels_and_a_foreign_estimator(source, batches):

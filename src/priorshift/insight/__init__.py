@@ -12,6 +12,7 @@ from priorshift.insight.present import (
     judged_by,
     performance,
     prior_interval,
+    prior_region,
     shift,
 )
 
@@ -26,5 +27,6 @@ __all__ = [
     "past_gains",
     "performance",
     "prior_interval",
+    "prior_region",
     "shift",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 from priorshift._validation import check_integer
 from priorshift.errors import InputError
 from priorshift.monitoring.believed import Believed, believed, known, reconciled
+from priorshift.monitoring.ellipse import PriorRegion, region_of
 from priorshift.monitoring.history import History
 from priorshift.monitoring.intervals import prior_interval as interval_around
 from priorshift.monitoring.performance import Performance, estimate_performance
@@ -94,6 +95,20 @@ def prior_interval(
     """
     own = np.asarray(deployment.prior(stream))
     return interval_of(deployment, own, judged_by(deployment, stream), level)
+
+
+def prior_region(deployment: Deployment, stream: Stream, level: float = 0.9) -> PriorRegion:
+    """Return the region that holds all shares of the present class prior together.
+
+    Examples
+    --------
+    >>> from priorshift import LabelShiftClassifier
+    >>> P, y = [0.1, 0.3, 0.7, 0.9] * 20, [0, 0, 1, 1] * 20
+    >>> clf = LabelShiftClassifier.from_probabilities(P, y, "fth").adapt([0.9, 0.8, 0.1])
+    >>> prior_region(clf.deployment_, clf.stream_).contains([[0.4, 0.6], [0.99, 0.01]]).tolist()
+    [True, False]
+    """
+    return region_of(judged_by(deployment, stream), level)
 
 
 def judged_then(deployment: Deployment, history: History) -> Believed:
