@@ -823,3 +823,20 @@ def test_what_the_model_cannot_read_names_the_model():
     clf = LabelShiftClassifier(LogisticRegression().fit(X0, Y0), "tracker").fit(X0, Y0)
     with pytest.raises(InputTypeError, match=r"LogisticRegression\.predict_proba cannot read X"):
         clf.adapt([[1.0, 2.0, None]])
+
+
+def test_a_model_that_is_upside_down_is_told():
+    p = np.where(Y0 == 1, 0.2, 0.9) + np.linspace(0.0, 0.05, len(Y0))
+    with pytest.warns(
+        PriorshiftWarning, match=r"right less often than guessing .* \['no', 'yes'\]"
+    ):
+        LabelShiftClassifier.from_probabilities(p, WORDS[Y0], "fth")
+
+
+def test_a_class_prior_to_ask_for_may_be_named_by_labels():
+    clf = LabelShiftClassifier.from_probabilities(np.where(Y0, 0.8, 0.2), WORDS[Y0], "fth")
+    named = clf.performance(prior={"yes": 0.9, "no": 0.1})
+    assert named.prior.tolist() == clf.performance(prior=[0.1, 0.9]).prior.tolist()
+    assert str(named.unadapted).splitlines()[1].split() == ["estimate"]
+    with pytest.raises(InputError, match="prior names 1 classes"):
+        clf.performance(prior={"yes": 1.0})

@@ -565,6 +565,24 @@ def _row_number(row: Any, n_rows: int, where: str) -> int:
     return int(row)
 
 
+def by_label(given: Mapping[Any, Any], classes: AnyArray, what: str) -> list[Any]:
+    """Values in the order of the classes that they are named by.
+
+    Examples
+    --------
+    >>> by_label({"yes": 0.75, "no": 0.25}, np.array(["no", "yes"]), "prior")
+    [0.25, 0.75]
+    """
+    labels = plain_labels(classes)
+    values = dict(zip(plain_labels(given, classes), given.values(), strict=True))
+    if values.keys() != set(labels):
+        raise InputError(
+            f"{what} names {len(given)} classes, {list(given)[:5]}: name each of the {len(labels)} "
+            f"classes once, {labels[:5]}"
+        )
+    return [values[label] for label in labels]
+
+
 def is_no_value(value: Any) -> bool:
     """Whether a value is None or pandas' NA.
 

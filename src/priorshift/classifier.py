@@ -779,8 +779,9 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             costs = _check_decisions(self.costs, None, self.classes_)
             if len(self.classes_) != 2 or costs is None or not costs.answers:
                 raise InputError(
-                    "the metric 'cost' needs costs= of shape (2, 2), for two classes: what each "
-                    "answer (row) costs for each true class (column)"
+                    "the metric 'cost' needs costs= of two answers for two classes: what each "
+                    "answer (row, in the order of classes_, or of a dict by its label) costs for "
+                    "each true class (column)"
                 )
             order = [1 - place, place]
             table = costs.table[np.ix_(order, order)]
@@ -1017,7 +1018,7 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         last : int, optional
             Ask for the last so many batches together, as far as the history tells them apart; by
             default for the present state.
-        prior : array-like of shape (K,), optional
+        prior : array-like of shape (K,) or dict by label, optional
             Ask for another class prior, adapted to it: "what if". It is taken as known.
         rows : float, optional
             By default intervals are for expected values. Give a number of rows, and they are for

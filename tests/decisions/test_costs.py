@@ -42,6 +42,7 @@ def test_the_axes_are_actions_and_classes() -> None:
         ([[0, 1], [1, 0]], ["no", "yes"], True),
         ([[0, 1], [1, 0], [0.2, 0.2]], [0, 1, 2], False),
         ({"pass": [0, 1], "stop": [1, 0]}, ["pass", "stop"], False),
+        ({"yes": [1, 0], "no": {"yes": 1, "no": 0}}, ["no", "yes"], True),
         ({"pass": {"yes": 1, "no": 0}, 7: [1, 0]}, ["pass", 7], False),
     ],
 )

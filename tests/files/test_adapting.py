@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from priorshift import Fleet, load
+from priorshift import Fleet, PriorshiftWarning, load
 from priorshift.errors import FileFormatError, InputError
 from priorshift.files.adapting import Batching, Run, adapt_table
 from priorshift.files.tables import Table
@@ -99,6 +99,14 @@ def test_windows_of_time(tables, tmp_path):
     assert adapt_table(load(tables.source), run).batches == 10
     _, frame = probabilities(tmp_path / "out.csv")
     assert frame["batch"].to_list() == np.repeat(range(10), 60).tolist()
+
+
+def test_rows_that_come_newest_first_are_told(tables, tmp_path):
+    path = tmp_path / "turned.csv"
+    polars.read_csv(tables.stream).reverse().write_csv(path)
+    run = Run(str(path), str(tmp_path / "out.csv"), Batching(window=3600.0, time="ts"))
+    with pytest.warns(PriorshiftWarning, match=r"turned.csv: most rows .* sort the rows by ts"):
+        assert adapt_table(load(tables.source), run).batches == 1
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=60), st.integers(1, 20))

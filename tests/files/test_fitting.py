@@ -44,6 +44,14 @@ def test_columns_in_another_order_are_found_by_their_names(tables, tmp_path, end
     assert clf.feature_names_in_.tolist() == ["p_cat", "p_ape", "p_bee"]
 
 
+def test_one_strange_label_is_named_with_its_row(tables, tmp_path):
+    P, y = read_hold(tables)
+    odd = ["horse" if i == 5 else label for i, label in enumerate(y)]
+    path = write_csv(tmp_path / "h.csv", ["p_ape", "p_bee", "p_cat", "y"], [*P.T.tolist(), odd])
+    with pytest.raises(InputError, match=r"row 6 has the label 'horse', and no column is for it"):
+        fit_file(fitting(path))
+
+
 def test_columns_that_do_not_name_their_class(tables, tmp_path):
     P, y = read_hold(tables)
     path = write_csv(tmp_path / "h.csv", ["p_0", "p_1", "p_2", "y"], [*P.T.tolist(), y])

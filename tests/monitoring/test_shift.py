@@ -32,7 +32,10 @@ def test_the_wealth_is_what_bets_begun_at_every_round_come_to(source) -> None:
     factors, largest = [], 0.0
     for t in range(1, 8):
         rows, after = batch(rng, 20, mu), rng.dirichlet(10 * mu)
-        told = np.maximum(reference.inverse @ state.read, 0.0)
+        bet_on, known = rows, state
+        if t == 1:  # every other row says what to bet on
+            bet_on, known = rows[1::2], module._told(state, rows[::2])
+        told = np.maximum(reference.inverse @ known.read, 0.0)
         round_factors = np.empty((2, 3))
         for i, prior in enumerate((state.prior, told)):
             ratio = prior / source.prior
@@ -41,7 +44,7 @@ def test_the_wealth_is_what_bets_begun_at_every_round_come_to(source) -> None:
             slack = reference.z * float(read.std()) / math.sqrt(len(read)) / mean
             for j, share in enumerate((0.1, 0.5, 0.95)):
                 won = 1.0
-                for row in rows:
+                for row in bet_on:
                     won *= (1 - share + share * float(row @ ratio) / mean) / (1 + share * slack)
                 round_factors[i, j] = won
         factors.append(round_factors)
@@ -91,6 +94,17 @@ def test_it_is_found_although_the_learner_has_not_moved(source) -> None:
     for _ in range(30):
         state = follow_shift(source, state, batch(rng, 50, mu), source.prior)
     assert state.p_value < 0.01
+
+
+def test_one_batch_is_enough_whatever_its_order(source) -> None:
+    """Every other row of the first batch says what to bet on; rows may be sorted by class."""
+    rng, even, mu = np.random.default_rng(6), np.full(3, 1 / 3), np.array([0.7, 0.2, 0.1])
+    state = follow_shift(source, start_shift(source), batch(rng, 400, mu), mu)
+    assert state.p_value < 0.01
+    assert (state.t, state.since) == (1, 1)
+    rows = POPULATION.proba(POPULATION.draw(np.repeat([0, 1, 2], 200), rng))
+    assert follow_shift(source, start_shift(source), rows, even).p_value > 0.5
+    assert follow_shift(source, start_shift(source), rows[:1], even).t == 1
 
 
 def test_words() -> None:

@@ -200,6 +200,10 @@ def test_frames(tmp_path):
         alone = load(tmp_path / "frame.priorshift")
         assert found["probabilities"] == alone.adapt_predict_proba(X[:5]).tolist()
         assert found["labels"] == y[:5].tolist()
+        tensor_of = tensor(X[:5].to_numpy(), data=X[:5].to_numpy().ravel().tolist())
+        told = outputs(infer(client, {"inputs": [tensor_of]}, path="/v2/models/frame/infer"))
+        np.testing.assert_allclose(told["probabilities"], load(tmp_path / "frame.priorshift")
+                                   .predict_proba(X[:5]).ravel())  # fmt: skip
         for bad in ([[1.0]], [1.0], [["a", "b"]]):
             sent = {"batch_id": "c", "rows": bad}
             assert client.post("/v1/streams/s/batches", json=sent).json()["code"] == "invalid_input"

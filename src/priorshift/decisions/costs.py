@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from priorshift._validation import json_labels, plain_labels
+from priorshift._validation import by_label, json_labels, plain_labels
 from priorshift.errors import InputError, InputTypeError
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
@@ -53,7 +53,7 @@ def as_costs(costs: Any, classes: AnyArray) -> Costs:
         column j is what action i costs when the truth is class j. (A confusion matrix of
         scikit-learn's has the truth in its rows: turn it.) With K rows the actions are the classes,
         else they go by their row number. A dict names the actions, ``{action: costs}``, the costs
-        a sequence as above or ``{label: cost}``.
+        a sequence as above or ``{label: cost}``; one that names all classes has them as actions.
     classes : (K,) array
 
     Examples
@@ -67,7 +67,14 @@ def as_costs(costs: Any, classes: AnyArray) -> Costs:
     names = None
     if isinstance(costs, Mapping):
         names = list(costs)
-        costs = [_by_class(row, classes) for row in costs.values()]
+        costs = {
+            name: by_label(row, classes, "costs") if isinstance(row, Mapping) else row
+            for name, row in costs.items()
+        }
+        if set(plain_labels(names, classes)) == set(plain_labels(classes)):
+            names, costs = None, by_label(costs, classes, "costs")  # actions are the answers
+        else:
+            costs = list(costs.values())
     try:
         table = np.asarray(costs, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -80,19 +87,6 @@ def as_costs(costs: Any, classes: AnyArray) -> Costs:
         raise InputError("costs holds NaN or infinity: give finite numbers, a large one for never")
     answers = names is None and len(table) == len(classes)
     return Costs(table, classes if answers else _actions(names, len(table)), answers)
-
-
-def _by_class(row: Any, classes: AnyArray) -> Any:
-    if not isinstance(row, Mapping):
-        return row
-    labels = plain_labels(classes)
-    costs = dict(zip(plain_labels(row, classes), row.values(), strict=True))
-    if costs.keys() != set(labels):
-        raise InputError(
-            f"costs names the classes {list(row)[:5]}: name each of the {len(labels)} classes "
-            f"once, {labels[:5]}"
-        )
-    return [costs[label] for label in labels]
 
 
 def _actions(names: list[Any] | None, number: int) -> AnyArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 from priorshift._validation import plain_labels
 from priorshift.classifier import LabelShiftClassifier
-from priorshift.errors import InputError
+from priorshift.errors import InputError, PriorshiftWarning
 from priorshift.files.columns import Columns, label_values, naming, seconds
 from priorshift.files.output import Output, open_output, spool_of
 from priorshift.files.resuming import Record, digest, going_on, read_record, write_record
@@ -66,9 +67,10 @@ class Batching:
             while batch := list(islice(table.rows, self.rows)):
                 yield batch
             return
-        batch, end = [], 0.0
+        batch, end, late, number = [], 0.0, 0, first
         for number, row in enumerate(table.rows, start=first):
             now = self.at(table, row, number) // self.window
+            late += bool(batch) and now < end
             if batch and now > end:
                 yield batch
                 batch = []
@@ -77,6 +79,13 @@ class Batching:
             batch.append(row)
         if batch:
             yield batch
+        if 2 * late > number - first:
+            warnings.warn(
+                f"{table.path}: most rows come after their window is over, and were added to the "
+                f"batch that was open: sort the rows by {self.time}, oldest first",
+                PriorshiftWarning,
+                stacklevel=2,
+            )
 
     def at(self, table: Table, row: Row, number: int) -> float:
         """Return the time of a row in seconds."""

@@ -183,6 +183,13 @@ def _column_classes(fitting: Fitting, names: list[str], y: AnyArray, path: str) 
     stems = [name.removeprefix(before).removesuffix(after) for name in names]
     if {str(label) for label in plain_labels(labels)} <= set(stems):
         return label_array(stems, labels)
+    odd = [label for label in plain_labels(labels) if str(label) not in stems]
+    if 2 * len(odd) < len(labels):  # the columns do say it, but for these
+        row = int(np.flatnonzero(y == labels[plain_labels(labels).index(odd[0])])[0])
+        raise InputError(
+            f"{path}: row {row + 1} has the label {odd[0]!r}, and no column is for it; the columns "
+            f"are for {', '.join(stems[:5])}: set the label right, or give --classes"
+        )
     raise InputError(
         f"{path}: the columns {', '.join(names[:5])} do not say which class each is for (the "
         f"labels are {', '.join(map(str, labels[:5]))}): name them after the labels, as "

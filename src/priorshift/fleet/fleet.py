@@ -267,7 +267,10 @@ class Fleet:
     def intervals(self, ids: Any, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
         """The ends (n, K) of confidence intervals around the class priors of streams.
 
-        A stream that rests on no rows has the interval from 0 to 1.
+        A stream that rests on no rows has the interval from 0 to 1. They rest on the class prior
+        and on how many rows it is of. A classifier's ``prior_interval`` holds it against the latest
+        rows as well, which a fleet does not keep: its intervals are closer to the truth while a
+        stream is changing.
 
         Examples
         --------
@@ -293,7 +296,8 @@ class Fleet:
     def stream(self, key: Key) -> Stream:
         """What one stream has learned, as a ``Stream`` of the classifier's.
 
-        A classifier whose ``stream_`` it becomes goes on where the fleet's stream is.
+        A classifier whose ``stream_`` it becomes goes on where the fleet's stream is. Its guard,
+        its history and its test of a shift begin there: a fleet keeps none.
 
         Examples
         --------

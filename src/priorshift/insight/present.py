@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from priorshift._validation import check_integer
+from priorshift._validation import by_label, check_integer
 from priorshift.errors import InputError
 from priorshift.monitoring.believed import Believed, believed, known, reconciled
 from priorshift.monitoring.ellipse import PriorRegion, region_of
@@ -150,6 +151,8 @@ def performance(
     own = np.asarray(deployment.prior(stream))
     unchanged, share = learner.unchanged(source, stream.state), deployment.fallen_back(stream)
     if prior is not None:
+        if isinstance(prior, Mapping):
+            prior = by_label(prior, source.classes, "prior")
         found = known(source, prior)
         own, unchanged = found.prior, 0.0
     elif last is not None:

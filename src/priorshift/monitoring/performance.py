@@ -225,7 +225,7 @@ class Performance:
         other = self.unadapted
         lines = [
             f"estimated without labels{kind}, with {self.level:.0%} intervals",
-            f"{'':14}{'adapted':24}" + ("" if other is None else "as it is"),
+            f"{'':14}" + ("estimate" if other is None else f"{'adapted':24}as it is"),
         ]
         for name in ("accuracy", "log_loss", "brier", "ece"):
             sides = [self] if other is None else [self, other]

@@ -195,6 +195,8 @@ def follow_shift(
     >>> state.p_value < 0.01, state.since
     (True, 1)
     """
+    if not state.t:  # before the first batch nobody knows what to bet on: every other row says it
+        state, proba = _told(state, proba[::2]), proba[1::2] if len(proba) > 1 else proba
     reference, t, n = _reference(source), state.t + 1, len(proba)
     ratios = np.empty((3, len(prior)))
     ratios[0], ratios[1], ratios[2] = state.prior, reference.inverse @ state.read, prior
@@ -203,17 +205,22 @@ def follow_shift(
     wealth, log_total, ahead = _followed(reference, ratios, proba, state.log_wealth, t)
     keep = 1.0 if ahead > _LEAST_LEAD else math.exp(-n / _FORGOTTEN)
     lead = keep * state.lead + ahead - _LEAST_LEAD
-    share = n / (state.rows + n)
-    return ShiftState(
+    return _told(state, proba)._replace(
         t=t,
         prior=prior,
-        read=(1.0 - share) * state.read + (share / n) * np.add.reduce(proba, axis=0),
-        rows=min(state.rows + n, _MEMORY),
         log_wealth=wealth,
         log_most=max(state.log_most, log_total),
         lead=min(max(lead, 0.0), _MOST_LEAD),
         since=(state.since or t) if lead > 0.0 else 0,
     )
+
+
+def _told(state: ShiftState, proba: FloatArray) -> ShiftState:
+    """With what was read of some rows."""
+    n = len(proba)
+    share = n / (state.rows + n)
+    read = (1.0 - share) * state.read + (share / n) * np.add.reduce(proba, axis=0)
+    return state._replace(read=read, rows=min(state.rows + n, _MEMORY))
 
 
 def _followed(

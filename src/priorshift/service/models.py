@@ -155,6 +155,8 @@ class Model:
                 f"the source {self.key} has a model of its own: send rows, not probabilities",
             )
         given = rows if probabilities is None else probabilities
+        if isinstance(given, np.ndarray) and not self._numeric:  # a tensor, for a frame
+            given = given.tolist()
         X = self._array(given) if self._numeric else self._objects(given)
         digest = blake2b(digest_size=16)
         for part in (X if isinstance(X, np.ndarray) else given, labels, timestamp):

@@ -7,6 +7,7 @@ read-only.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from priorshift._rows import as_rows, column_names, n_rows, take_rows
 from priorshift._validation import (
     as_floats,
     as_labels,
+    by_label,
     check_choice,
     check_finite,
     check_number,
@@ -68,6 +70,8 @@ _SMALLEST_SHARE = 1e-6
 SAMPLE = 16
 # Fewer rows are not worth a second thread.
 _MANY_ROWS = 4096
+# Standard errors below what guesses would be right.
+_SURE = 3.0
 
 
 class Batch(NamedTuple):
@@ -511,6 +515,7 @@ def build_source(
     if within is not None and need == "must":
         shares = within[order] / np.bincount(indices)[indices[order]]
         data = replace(data, weights=shares.astype(np.float32))
+    _warn_of_chance(proba, indices, names)
     loss_object = loss_by_name(loss)
     prior = _prior(prior, names, classes, indices, proba, weights)
     W, width = _head(model.estimator, found, data, loss_object, prior, head, diameter)
@@ -629,6 +634,23 @@ def _warn_of_missing(missing: AnyArray) -> None:
         )
 
 
+def _warn_of_chance(proba: FloatArray, indices: IntArray, names: AnyArray) -> None:
+    """Warn of answers that are right less often than guesses: columns may be in another order."""
+    rows = np.bincount(indices, minlength=len(names))
+    there = rows > 0
+    right = np.bincount(indices[proba.argmax(axis=1) == indices], minlength=len(names))[there]
+    recall = (right + 0.5) / (rows[there] + 1.0)
+    noise = math.sqrt(float((recall * (1.0 - recall) / rows[there]).sum())) / len(recall)
+    if recall.mean() + _SURE * noise < 1.0 / len(names):
+        warnings.warn(
+            f"the model is right less often than guessing would be, on {right.sum()} of "
+            f"{len(indices)} held-out rows: are its columns in the order "
+            f"{plain_labels(names)[:5]}? One number a row is the probability of the second class",
+            PriorshiftWarning,
+            stacklevel=3,
+        )
+
+
 def _prior(
     prior: Any,
     names: AnyArray,
@@ -640,14 +662,7 @@ def _prior(
     if prior is None:
         return measured_prior(indices, proba, weights)
     if isinstance(prior, Mapping):
-        given = dict(zip(plain_labels(prior, names), prior.values(), strict=True))
-        labels = plain_labels(names)
-        if given.keys() != set(labels):
-            raise InputError(
-                f"prior names {len(prior)} classes, {list(prior)[:5]}: name each of the "
-                f"{len(names)} classes once, {labels[:5]}"
-            )
-        shares = as_floats([given[label] for label in labels], "prior")
+        shares = as_floats(by_label(prior, names, "prior"), "prior")
     else:
         shares = np.array(as_floats(prior, "prior"))
         if classes is not None and shares.shape == (len(names),):

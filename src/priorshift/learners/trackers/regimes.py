@@ -306,8 +306,9 @@ class Observed(NamedTuple):
 class RegimesSeen(NamedTuple):
     """Regimes of a stream, oldest first.
 
-    ``priors`` (R, K), ``weights`` (R,) how likely each is the present one, ``rows`` (R,) rows seen
-    in each, ``first`` and ``last`` (R,) the rounds of its birth and of its last turn.
+    ``priors`` (R, K), ``weights`` (R,) how likely each is the present one, ``rows`` (R,) rows that
+    each rests on (those that showed a new one are counted in the one before it, too), ``first`` and
+    ``last`` (R,) the rounds of its birth and of its last turn.
     """
 
     priors: FloatArray

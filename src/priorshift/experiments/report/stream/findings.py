@@ -160,7 +160,7 @@ class Findings:
         if not np.isfinite(end):
             return self._batches(place)
         before = float(self.history["time"].iloc[place - 1]) if place else np.nan
-        begin = f"{time_text(before)} to" if np.isfinite(before) else "by"
+        begin = f"after {time_text(before)}, by" if np.isfinite(before) else "by"
         return f"{begin} {time_text(end)}"
 
     def _is_it_label_shift(self) -> Answer:
