@@ -48,6 +48,8 @@ BLOCK_ROWS = FIRST_ROWS * 4 ** np.arange(LEVELS, dtype=np.int64)
 # Where the Chernoff bound is tried, as shares of the largest theta.
 _THETAS = np.concatenate([np.geomspace(1e-5, 0.5, 30), 1.0 - np.geomspace(0.4, 0.005, 10)])
 _TINY = 1e-300
+# Of a share that nothing tells: its variance is at most 1 / 4.
+_LEAST_PRECISION = 4.0
 _EM_STEPS = 5
 # The two p-values are expansions: the one without errors may be a little the larger one.
 _SLACK = 2.0
@@ -143,9 +145,8 @@ def judge(regions: Regions, hits: IntArray, calls: IntArray, share: FloatArray) 
 class BlockPrior(NamedTuple):
     """Mean class priors of B blocks, and what their covariance is made of.
 
-    ``prior`` (B, K), ``information`` (B, K, K) of the calls and of a uniform draw from the simplex,
-    ``scaled`` (B, K, K), which is the confusion matrix turned and divided by the calls to expect,
-    and ``rows`` (B,) of each block.
+    ``prior`` (B, K), ``information`` (B, K, K) of the calls, ``scaled`` (B, K, K), which is the
+    confusion matrix turned and divided by the calls to expect, and ``rows`` (B,) of each block.
     """
 
     prior: FloatArray
@@ -158,7 +159,8 @@ class BlockPrior(NamedTuple):
 
         ``rows`` (K,) are the held-out rows of each class, of which ``confusion`` was made.
         """
-        inverse = np.linalg.inv(self.information[block])
+        # What calls do not tell may be anything: a stream of one class alone, too.
+        inverse = np.linalg.inv(self.information[block] + _LEAST_PRECISION * np.eye(len(rows)))
         # Along the simplex: the shares add up to 1.
         along = inverse.sum(axis=1)
         covariance = inverse - np.outer(along, along) / along.sum()
@@ -173,8 +175,9 @@ def block_prior(calls: IntArray, confusion: FloatArray) -> BlockPrior:
 
     One step of Fisher scoring with the information of the calls,
     :math:`J = n\, C^\top \mathrm{diag}(1/C\mu)\, C` along the simplex, and the precision of a
-    uniform draw from the simplex, K(K+1), added: a prior that the calls do not tell has a large
-    covariance, not an infinite one.
+    uniform draw from the simplex, K(K+1), added. To the covariance 4 is added in its place, as no
+    share varies by more than 1 / 4: a prior that the calls do not tell has a large covariance, not
+    an infinite one.
 
     Parameters
     ----------
@@ -199,11 +202,11 @@ def block_prior(calls: IntArray, confusion: FloatArray) -> BlockPrior:
     prior = (prior + 1.0 / (total[:, None] + size)) / (1.0 + size / (total[:, None] + size))
     expected = prior @ confusion.T
     scaled = confusion.T / expected[:, None, :]
-    information = total[:, None, None] * (scaled @ confusion) + size * (size + 1.0) * np.eye(size)
+    information = total[:, None, None] * (scaled @ confusion)
     slope = total[:, None] * (scaled @ (share - expected)[:, :, None])[:, :, 0]
     sides = np.ones((*slope.shape, 2))
     sides[:, :, 0] = slope
-    both = np.linalg.solve(information, sides)
+    both = np.linalg.solve(information + size * (size + 1.0) * np.eye(size), sides)
     step, along = both[:, :, 0], both[:, :, 1]
     step = step - along * (step.sum(axis=1) / along.sum(axis=1))[:, None]  # shares add up to 1
     prior = np.maximum(prior + step, 0.0)
