@@ -14,8 +14,9 @@ import numpy as np
 
 from priorshift.risk.compiled._njit import strict
 
-# As in evidence.py.
+# As in evidence.py, and in regions.py.
 _EM_STEPS, _TINY = 5, 1e-300
+_CANCELLED = 1e-5
 
 
 @strict
@@ -88,9 +89,9 @@ def _nearest(coordinates: Any, points: Any, gaps: Any) -> Any:
 
 
 @strict
-def _root(square: float) -> float:
-    """The square root; of what is no number, no number."""
-    return 0.0 if square < 0.0 else math.sqrt(square)
+def _root(square: float, whole: float) -> float:
+    """The square root of what is left of a whole, 0 if that is rounding; of no number, none."""
+    return 0.0 if square < _CANCELLED * whole else math.sqrt(square)
 
 
 @strict
@@ -130,9 +131,9 @@ def find_cells(
             span += square * scales[j, 1]
             near += square * scales[j, 2]
         values[0] = proba[i].max()
-        values[1] = _root(white + _nearest(coordinates, centres, gaps))
-        values[2] = _root(length - span)  # which stays where the axes do not span all
-        values[summaries - 1] = _root(near + _nearest(coordinates, references, gaps))
+        values[1] = _root(white + _nearest(coordinates, centres, gaps), white)
+        values[2] = _root(length - span, length)  # which stays where the axes do not span all
+        values[summaries - 1] = _root(near + _nearest(coordinates, references, gaps), near)
         for v in range(summaries, V):
             values[v] = rows[i, columns[v - summaries]]
         for v in range(V):

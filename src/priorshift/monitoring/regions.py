@@ -51,6 +51,8 @@ _FEW = 256
 # Features beyond this are as far away as any: their squares stay finite.
 _FAR = 1e15
 _LEAST_PROBABILITY = 1e-6
+# Relative differences that rounding makes: of values, and of squares in single precision.
+_ROUNDING, _CANCELLED = 1e-5, 1e-5
 
 # Edges between regions, as quantiles of the held-out set; a region lies between two of them, by
 # number.
@@ -119,6 +121,8 @@ class Shape(NamedTuple):
             centred = _centred(rows, self.mean)
             coordinates = centred @ self.axes
             squares = (coordinates * coordinates) @ self.scales
+            least = _CANCELLED * squares
+            least[:, 1] = _CANCELLED * np.einsum("ij,ij->i", centred, centred)
             gaps = coordinates @ self.references[:-1] + self.references[-1]
             if own is not None:
                 (mine,) = np.nonzero(own >= 0)
@@ -127,7 +131,8 @@ class Shape(NamedTuple):
             gaps = coordinates @ self.centres[:-1] + self.centres[-1]
             squares[:, 0] += gaps.min(axis=1)
             squares[:, 1] = np.einsum("ij,ij->i", centred, centred) - squares[:, 1]
-            return np.sqrt(np.maximum(squares, 0.0))
+            # Of single precision a difference that is this small is none.
+            return np.sqrt(np.where(squares < least, 0.0, squares))
 
 
 def _points(coordinates: FloatArray, scale: FloatArray) -> FloatArray:
@@ -490,14 +495,18 @@ def _edges(values: FloatArray) -> FloatArray:
     """Half-way between two values that occur, so that the last bits of a value do not matter."""
     values = values[~np.isnan(values)]
     ordered = np.unique(values) if len(values) else np.zeros(1)
-    if len(ordered) == 1:
+    # Values that differ by rounding are one.
+    (apart,) = np.nonzero(np.diff(ordered) > _ROUNDING * np.abs(ordered[1:]))
+    if len(apart) == 0:
         # A constant: below it, at it, and above it.
         sign = np.where(np.arange(len(_QUANTILES)) < len(_QUANTILES) // 2, -1.0, 1.0)
-        inner = ordered[0] + 1e-6 * max(abs(float(ordered[0])), 1.0) * sign
+        inner = ordered[0] + _ROUNDING * max(abs(float(ordered[0])), 1.0) * sign
     else:
-        middle = (ordered[1:] + ordered[:-1]) / 2.0
+        middle = (ordered[apart] + ordered[apart + 1]) / 2.0
+        firsts = np.append(ordered[0], ordered[apart + 1])
         wanted = np.quantile(values, _QUANTILES, method="inverted_cdf")
-        inner = middle[np.minimum(np.searchsorted(ordered, wanted), len(middle) - 1)]
+        places = np.searchsorted(firsts, wanted, side="right") - 1
+        inner = middle[np.minimum(places, len(middle) - 1)]
     return np.concatenate([[-np.inf], inner, [np.inf]])
 
 

@@ -415,3 +415,17 @@ def test_forty_held_out_rows_do_no_harm_without_a_shift(sharp):
 def test_forty_held_out_rows_follow_a_shift_that_a_better_model_sees(sharp):
     """Classes that are easier to tell make the same rows worth more."""
     assert np.mean([gained(seed, sharp, 1.8, [0.04, 0.04, 0.92]) for seed in range(6)]) > 0.025
+
+
+@pytest.mark.parametrize("n", [20, 60])
+def test_a_class_that_no_held_out_row_is_called_does_not_take_over(n):
+    """A model that says 0 or 1, and says 0 of every held-out row, the one positive among them."""
+    rng = np.random.default_rng(5)
+    y = (rng.random(n + 1000) < 0.05).astype(int)
+    y[:n] = np.arange(n) == 0
+    called = np.where(y == 1, rng.random(len(y)) < 0.5, rng.random(len(y)) < 0.03)
+    called[:n] = False
+    P = np.eye(2)[called.astype(int)]
+    on, off = (LabelShiftClassifier.from_probabilities(P[:n], y[:n], safety=s) for s in ("on", "off"))
+    assert lost(on, P[n:], y[n:], 50) <= 0.0
+    assert lost(off, P[n:], y[n:], 50) > 5.0

@@ -41,6 +41,10 @@ _SHIFTS = {"none": 0.0, "half": 0.5, "nearly all": 0.9}
 _LEAST_ROWS = 4
 # Held-out rows a class, in the mean, below which streams of them say nothing of other streams.
 _ROWS_A_CLASS = 2
+# Rows of a held-out set that may know nothing of a class: one that is not seen there is rare then.
+_MAY_LACK = 300
+# Probabilities that differ by less are one.
+_SAME = 1e-9
 _SHIFTED = tuple(_SHIFTS)[1:]
 _TRACKER = Tracker()
 
@@ -152,6 +156,7 @@ def rehearse(source: Source, learner: Any, seed: int = 0) -> tuple[Careful, Rehe
         row_weights=None if source.row_weights is None else source.row_weights[rows],
     )
     few = len(played.labels) < _ROWS_A_CLASS * source.n_classes
+    few |= len(played.labels) < _MAY_LACK and _lacks_a_class(played)
     first, *others = [(how, _STREAMS) for how in CAUTIONS]
     tries = others[-1:] if few else [first, (first[0], _MORE_STREAMS), *others]
     for how, streams in tries:
@@ -162,6 +167,17 @@ def rehearse(source: Source, learner: Any, seed: int = 0) -> tuple[Careful, Rehe
             if _harmless(shifted):
                 break
     return Careful(learner, *how), Rehearsal(how[0], tuple(found))
+
+
+def _lacks_a_class(played: Source) -> bool:
+    """Whether there is a class of which the held-out set says nothing.
+
+    It has no row there, or f0 gives it the same probability everywhere: what f0 says of it in the
+    stream was never seen beside a label, and streams made of held-out rows do not show it.
+    """
+    rows = np.bincount(played.labels, minlength=played.n_classes)
+    told = np.ptp(played.f0_proba, axis=0) > _SAME
+    return bool(((rows == 0) | ~told).any())
 
 
 def _harmless(rows: list[Rehearsed]) -> bool:
