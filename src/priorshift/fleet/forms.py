@@ -21,7 +21,7 @@ from priorshift.learners.trackers.calls import calls_of, first_calls
 from priorshift.learners.trackers.careful import (
     CarefulState,
     Held,
-    mixed,
+    settled,
     still_proba,
     unchanged_of,
 )
@@ -191,7 +191,7 @@ class TrackerForm:
         """Probabilities of f0 as far as nothing has changed, of the tracker for the rest."""
         assert self._held is not None
         still = still_proba(self._held, batch.proba, batch.f0_proba)
-        return mixed(belief[:, None], still, tracked)
+        return settled(self._held, belief, still, tracked)
 
     def forecasts(self, rows: FloatArray) -> FloatArray:
         """The class priors (M, K) that streams expect of their next batch."""

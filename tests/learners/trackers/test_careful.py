@@ -14,7 +14,7 @@ from priorshift import LabelShiftClassifier, load
 from priorshift.errors import InputError, InputTypeError
 from priorshift.learners import FTH, Auto, Careful, Tracker
 from priorshift.learners.trackers import careful
-from priorshift.learners.trackers.careful import reluctant
+from priorshift.learners.trackers.careful import reluctant, settled
 from priorshift.learners.trackers.components import likelihoods
 from priorshift.risk import compiled
 from priorshift.source import Batch, build_source
@@ -426,6 +426,38 @@ def test_a_class_that_no_held_out_row_is_called_does_not_take_over(n):
     called = np.where(y == 1, rng.random(len(y)) < 0.5, rng.random(len(y)) < 0.03)
     called[:n] = False
     P = np.eye(2)[called.astype(int)]
-    on, off = (LabelShiftClassifier.from_probabilities(P[:n], y[:n], safety=s) for s in ("on", "off"))
+    on, off = (
+        LabelShiftClassifier.from_probabilities(P[:n], y[:n], safety=s) for s in ("on", "off")
+    )
     assert lost(on, P[n:], y[n:], 50) <= 0.0
     assert lost(off, P[n:], y[n:], 50) > 5.0
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_answers_of_a_timid_model_are_kept_while_a_change_is_in_doubt(seed):
+    """Its leads are a hundredth: a few percent of what a tracker says would take its answers."""
+    rng = np.random.default_rng(seed)
+    held, y = rng.integers(0, 5, 150), rng.integers(0, 5, 400)
+
+    def timid(labels):
+        proba = scores(labels, 5, rng, 1.0) ** 0.03
+        return proba / proba.sum(axis=1, keepdims=True)
+
+    P_held, P = timid(held), timid(y)
+    found = [LabelShiftClassifier.from_probabilities(P_held, held, safety=s) for s in ("on", "off")]
+    assert lost(found[0], P, y, 1) <= 0.5
+    assert lost(found[1], P, y, 1) > 1.0
+
+
+@pytest.mark.parametrize("kernels", [True, False], ids=["compiled", "numpy"])
+def test_f0_keeps_its_answers_while_no_change_is_as_likely(kernels, monkeypatch):
+    if not kernels:
+        monkeypatch.setattr(compiled, "available", lambda: False)
+    held = Careful(Tracker()).held(source_of(60, 3))._replace(decides=False)
+    still, tracked = np.tile([0.4, 0.35, 0.25], (3, 1)), np.tile([0.1, 0.8, 0.1], (3, 1))
+    found = settled(held, np.array([0.9, 0.5, 0.49]), still, tracked)
+    assert found.argmax(axis=1).tolist() == [0, 0, 1]
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    np.testing.assert_allclose(found[2], 0.49 * still[2] + 0.51 * tracked[2])
+    free = settled(held._replace(decides=True), 0.5, still, tracked)
+    np.testing.assert_allclose(free, 0.5 * (still + tracked))

@@ -36,7 +36,7 @@ that a stream changes, or is again what it was, is 1e-3 while some class has up 
 and grows with them to 3e-3: what is known well may be believed sooner.
 
 The class probabilities of both are mixed, and as harm weighs more than a gain that is missed, the
-odds that nothing has changed count 5 times: while nobody knows, f0 answers.
+odds that nothing has changed count 5 times, and while they are even f0 keeps its answers.
 """
 
 from __future__ import annotations
@@ -240,14 +240,14 @@ class Careful(Learner):
         proba = self.learner.predict_proba(held.source, state.inner, batch)
         read = self.learner.read(held.source, batch).proba
         still = still_proba(held, read, batch.f0_proba)
-        return mixed(self.next_belief(held, state.unchanged.belief), still, proba)
+        return settled(held, self.next_belief(held, state.unchanged.belief), still, proba)
 
     def predict_held_out(self, source: Source, state: CarefulState) -> FloatArray:
         """The same of the held-out set, of each row by what was fitted without it."""
         held = self.held(source)
         proba = self.learner.predict_held_out(held.source, state.inner)
         still = still_proba(held, read_held_out(self.learner, held.source), source.f0_proba)
-        return mixed(self.next_belief(held, state.unchanged.belief), still, proba)
+        return settled(held, self.next_belief(held, state.unchanged.belief), still, proba)
 
     def next_belief(self, held: Held, belief: Any) -> Any:
         """Beliefs before the next batch: some of them went, and some of what had gone came back."""
@@ -264,8 +264,9 @@ class Careful(Learner):
         """Learn from a batch and predict its rows, each left out of its own class prior."""
         state, seen = self.observed(source, state, batch)
         assert seen.proba is not None
-        still = still_proba(self.held(source), seen.read, batch.f0_proba)
-        return state, mixed(state.unchanged.belief, still, seen.proba)
+        held = self.held(source)
+        still = still_proba(held, seen.read, batch.f0_proba)
+        return state, settled(held, state.unchanged.belief, still, seen.proba)
 
     def observed(
         self, source: Source, state: CarefulState, batch: Batch, predict: bool = True
@@ -411,7 +412,7 @@ class Careful(Learner):
         )
         read, known = self.learner.held_out(held.source)
         still = still_proba(held, read[np.searchsorted(known, rows)], source.f0_proba[rows])
-        return mixed(unchanged, still, proba), rows
+        return settled(held, unchanged, still, proba), rows
 
     def regimes_seen(self, source: Source, state: CarefulState) -> Any:
         """The regimes of the stream so far, oldest first."""
@@ -473,11 +474,37 @@ def still_proba(held: Held, read: FloatArray, f0: FloatArray) -> FloatArray:
     """
     if held.decides:
         return mixed(held.corrected, read, f0)
+    return _kept(read, f0, np.full(len(f0), held.corrected), 1.0)
+
+
+def settled(
+    held: Held, belief: float | FloatArray, still: FloatArray, tracked: FloatArray
+) -> FloatArray:
+    """Class probabilities of both hypotheses, mixed by the belief that nothing has changed.
+
+    While that is at least a half f0 keeps its answers: of one whose probabilities are nearly equal
+    a few percent of another's would take them. Not where the held-out set is sure of other answers.
+    """
+    if held.decides:
+        return mixed(np.reshape(belief, (-1, 1)), still, tracked)
+    return _kept(tracked, still, np.full(len(still), 1.0) - belief, 0.5)
+
+
+def _kept(read: FloatArray, f0: FloatArray, most: FloatArray, bound: float) -> FloatArray:
+    """Shares up to ``most`` (n,) of ``read`` that keep f0's answers, as far as that is at most so.
+
+    Examples
+    --------
+    >>> f0, read = np.array([[0.6, 0.4], [0.6, 0.4]]), np.array([[0.0, 1.0], [0.0, 1.0]])
+    >>> _kept(read, f0, np.array([0.5, 0.75]), 0.5).round(3).tolist()
+    [[0.55, 0.45], [0.15, 0.85]]
+    """
     if compiled.available():
         found = np.empty(f0.shape)
-        kernels().keep_answers(compiled.plain(read), compiled.plain(f0), held.corrected, found)
+        kernels().keep_answers(compiled.plain(read), compiled.plain(f0), most, bound, found)
         return found
-    return mixed(np.minimum(held.corrected, _keeping(read, f0))[:, None], read, f0)
+    least = np.where(most <= bound, np.minimum(most, _keeping(read, f0)), most)
+    return mixed(least[:, None], read, f0)
 
 
 def _keeping(read: FloatArray, f0: FloatArray) -> FloatArray:

@@ -22,7 +22,7 @@ import numpy as np
 from priorshift._numerics import stratified_folds
 from priorshift.calibration.base import row_losses
 from priorshift.errors import InputError
-from priorshift.learners.trackers.careful import Careful, mixed, source_weights, still_proba
+from priorshift.learners.trackers.careful import Careful, settled, source_weights, still_proba
 from priorshift.learners.trackers.tracker import Tracker
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray, IntArray
@@ -249,7 +249,7 @@ def _adapted(
         rows = slice(t * size, (t + 1) * size)
         state, seen = learner.observed(held, state, Batch(read[rows], none, raw[rows]))
         beliefs[t], answers[rows] = state.unchanged.belief, seen.proba
-    return mixed(np.repeat(beliefs, size)[:, None], still, answers)
+    return settled(learner.held(held), np.repeat(beliefs, size), still, answers)
 
 
 def _rows_of(source: Source, rows: IntArray) -> Source:

@@ -97,15 +97,15 @@ def weigh(
 
 
 @strict
-def keep_answers(read: Any, f0: Any, most: float, found: Any) -> None:
+def keep_answers(read: Any, f0: Any, most: Any, bound: float, found: Any) -> None:
     """Probabilities (n, K) that lie between f0's and those that were read, into ``found``.
 
-    Of the latter each row has the largest share up to ``most`` that leaves f0 its answer, and half
-    of its lead.
+    Of the latter each row has the largest share up to ``most`` (n,) that leaves f0 its answer, and
+    half of its lead; where ``most`` is above ``bound``, that share whatever the answer is.
     """
     for i in range(len(f0)):
-        top, share = f0[i].argmax(), most
-        for k in range(f0.shape[1]):
+        top, share = f0[i].argmax(), most[i]
+        for k in range(f0.shape[1] if share <= bound else 0):
             lead = f0[i, top] - f0[i, k]
             lost = lead - (read[i, top] - read[i, k])
             least = max(lead, _TINY)
