@@ -426,11 +426,9 @@ def test_a_class_that_no_held_out_row_is_called_does_not_take_over(n):
     called = np.where(y == 1, rng.random(len(y)) < 0.5, rng.random(len(y)) < 0.03)
     called[:n] = False
     P = np.eye(2)[called.astype(int)]
-    on, off = (
-        LabelShiftClassifier.from_probabilities(P[:n], y[:n], safety=s) for s in ("on", "off")
-    )
-    assert lost(on, P[n:], y[n:], 50) <= 0.0
-    assert lost(off, P[n:], y[n:], 50) > 5.0
+    clf = LabelShiftClassifier.from_probabilities(P[:n], y[:n])
+    assert lost(clf, P[n:], y[n:], 50) <= 0.0
+    assert math.isinf(clf.rehearsal_.caution)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
