@@ -44,7 +44,9 @@ def test_of_two_classes_it_is_the_normal_interval():
 def test_shares_that_do_not_add_up_to_1_are_outside_and_odd_ones_refused():
     region = region_of(Believed(np.full(3, 1 / 3), np.zeros((3, 3)), 10.0))
     assert region.contains(np.full(3, 1 / 3)).tolist() == [True]
-    assert region.contains(np.full(3, 0.34)).tolist() == [False]
+    assert region.contains([[0.3333333] * 3, [0.34] * 3]).tolist() == [True, False]
+    wide = PriorRegion(np.array([0.99, 0.01]), 0.01 * np.array([[1.0, -1.0], [-1.0, 1.0]]), 0.9)
+    assert wide.contains([[1.0, 0.0], [1.05, -0.05]]).tolist() == [True, False]
     with pytest.raises(InputError, match="priors has 2 columns: give 3"):
         region.contains([0.5, 0.5])
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 import priorshift.monitoring.guard as guard_module
 from priorshift.monitoring.guard import Guard, can_watch, guard_regions
-from priorshift.monitoring.regions import Regions, Shape, Views, _edges, count
+from priorshift.monitoring.regions import _QUANTILES, Regions, Shape, Views, _edges, count
 from priorshift.risk import compiled
 from priorshift.source import Batch, build_source
 from priorshift.source.model import ProbabilityModel
@@ -289,3 +289,17 @@ def test_regions_that_are_rebuilt_from_their_fields_give_the_same_states(
     assert states[-1].t == len(batches)
     if wide:
         assert report.p_value < 1.0  # some count was judged, and remembered
+
+
+@pytest.mark.parametrize("far", [0.0, 101_325.0, 1.7e9])
+def test_values_that_differ_by_rounding_are_one_and_dense_ones_are_not(far):
+    """Of 10,000 values far from 0 neighbours are close, and the whole is not."""
+    rng = np.random.default_rng(0)
+    dense = far + (100.0 if far < 1e6 else 1e6) * rng.normal(size=10_000)
+    below = (dense[:, None] <= _edges(dense)[1:-1]).mean(axis=0)
+    np.testing.assert_allclose(below, _QUANTILES, atol=0.01)
+    pairs = np.repeat([1.0, 2.0, 3.0], 100) * (1.0 + 1e-7 * rng.normal(size=300))
+    inner = _edges(pairs)[1:-1]
+    assert set(np.round(inner, 3)) == {1.5, 2.5}
+    low, high = _edges(pairs[:100])[[1, -2]]
+    assert low < pairs[:100].min() < pairs[:100].max() < high

@@ -104,7 +104,10 @@ def test_one_batch_is_enough_whatever_its_order(source) -> None:
     assert (state.t, state.since) == (1, 1)
     rows = POPULATION.proba(POPULATION.draw(np.repeat([0, 1, 2], 200), rng))
     assert follow_shift(source, start_shift(source), rows, even).p_value > 0.5
-    assert follow_shift(source, start_shift(source), rows[:1], even).t == 1
+    first = start_shift(source)
+    single = follow_shift(source, first, rows[:1], even)
+    assert (single.t, single.rows) == (1, first.rows + 1)
+    np.testing.assert_allclose(single.log_wealth, math.log(0.5))  # nobody knew what to bet on
 
 
 def test_words() -> None:

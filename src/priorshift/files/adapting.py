@@ -79,7 +79,7 @@ class Batching:
             batch.append(row)
         if batch:
             yield batch
-        if 2 * late > number - first:
+        if 2 * late > number - first + 1:
             warnings.warn(
                 f"{table.path}: most rows come after their window is over, and were added to the "
                 f"batch that was open: sort the rows by {self.time}, oldest first",

@@ -22,7 +22,7 @@ from priorshift.errors import InputError
 from priorshift.monitoring.believed import Believed
 from priorshift.typing import AnyArray, FloatArray
 
-_ROUNDING = 1e-16
+_ROUNDING = 1e-6
 
 
 class PriorRegion(NamedTuple):
@@ -64,9 +64,13 @@ class PriorRegion(NamedTuple):
                 f"priors has {given.shape[1]} columns: give {len(self.centre)}, one for each class"
             )
         values, vectors = np.linalg.eigh(self.covariance)
-        # What has no variance, as the sum of all shares, has to be met but for rounding.
-        far = ((given - self.centre) @ vectors) ** 2 / np.maximum(values, _ROUNDING)
-        return np.asarray(far.sum(axis=1) <= chdtri(len(self.centre) - 1, 1.0 - self.level))
+        gap = given - self.centre
+        good = (given >= -_ROUNDING).all(axis=1) & (np.abs(gap.sum(axis=1)) <= _ROUNDING)
+        # Along the simplex; a direction without variance has to be met but for rounding.
+        gap = gap - gap.mean(axis=1, keepdims=True)
+        far = (gap @ vectors) ** 2 / np.maximum(values, _ROUNDING**2)
+        near = far.sum(axis=1) <= chdtri(len(self.centre) - 1, 1.0 - self.level)
+        return np.asarray(good & near)
 
 
 def region_of(found: Believed, level: float = 0.9) -> PriorRegion:

@@ -175,7 +175,7 @@ def block_prior(calls: IntArray, confusion: FloatArray) -> BlockPrior:
 
     One step of Fisher scoring with the information of the calls,
     :math:`J = n\, C^\top \mathrm{diag}(1/C\mu)\, C` along the simplex, and the precision of a
-    uniform draw from the simplex, K(K+1), added. To the covariance 4 is added in its place, as no
+    uniform draw from the simplex, K(K+1), added. For the covariance 4 is added in its place, as no
     share varies by more than 1 / 4: a prior that the calls do not tell has a large covariance, not
     an infinite one.
 

@@ -121,8 +121,9 @@ class Shape(NamedTuple):
             centred = _centred(rows, self.mean)
             coordinates = centred @ self.axes
             squares = (coordinates * coordinates) @ self.scales
+            lengths = np.einsum("ij,ij->i", centred, centred)
             least = _CANCELLED * squares
-            least[:, 1] = _CANCELLED * np.einsum("ij,ij->i", centred, centred)
+            least[:, 1] = _CANCELLED * lengths
             gaps = coordinates @ self.references[:-1] + self.references[-1]
             if own is not None:
                 (mine,) = np.nonzero(own >= 0)
@@ -130,7 +131,7 @@ class Shape(NamedTuple):
             squares[:, 2] += gaps.min(axis=1)
             gaps = coordinates @ self.centres[:-1] + self.centres[-1]
             squares[:, 0] += gaps.min(axis=1)
-            squares[:, 1] = np.einsum("ij,ij->i", centred, centred) - squares[:, 1]
+            squares[:, 1] = lengths - squares[:, 1]
             # Of single precision a difference that is this small is none.
             return np.sqrt(np.where(squares < least, 0.0, squares))
 
@@ -495,12 +496,17 @@ def _edges(values: FloatArray) -> FloatArray:
     """Half-way between two values that occur, so that the last bits of a value do not matter."""
     values = values[~np.isnan(values)]
     ordered = np.unique(values) if len(values) else np.zeros(1)
-    # Values that differ by rounding are one.
-    (apart,) = np.nonzero(np.diff(ordered) > _ROUNDING * np.abs(ordered[1:]))
+    # Values that differ by rounding are one: neighbours that are close, unless they go on and on.
+    close = np.diff(ordered) <= _ROUNDING * np.abs(ordered[1:])
+    group = np.append(0, np.cumsum(~close))
+    firsts, lasts = ordered[np.append(True, ~close)], ordered[np.append(~close, True)]
+    narrow = lasts - firsts <= _ROUNDING * np.abs(lasts)
+    (apart,) = np.nonzero(~close | ~narrow[group[1:]])
     if len(apart) == 0:
         # A constant: below it, at it, and above it.
-        sign = np.where(np.arange(len(_QUANTILES)) < len(_QUANTILES) // 2, -1.0, 1.0)
-        inner = ordered[0] + _ROUNDING * max(abs(float(ordered[0])), 1.0) * sign
+        below = np.arange(len(_QUANTILES)) < len(_QUANTILES) // 2
+        gap = _ROUNDING * max(float(np.abs(ordered).max()), 1.0)
+        inner = np.where(below, ordered[0] - gap, ordered[-1] + gap)
     else:
         middle = (ordered[apart] + ordered[apart + 1]) / 2.0
         firsts = np.append(ordered[0], ordered[apart + 1])

@@ -195,8 +195,8 @@ def follow_shift(
     >>> state.p_value < 0.01, state.since
     (True, 1)
     """
-    if not state.t:  # before the first batch nobody knows what to bet on: every other row says it
-        state, proba = _told(state, proba[::2]), proba[1::2] if len(proba) > 1 else proba
+    if not state.t and len(proba) > 1:  # nobody knows what to bet on: every other row says it
+        state, proba = _told(state, proba[::2]), proba[1::2]
     reference, t, n = _reference(source), state.t + 1, len(proba)
     ratios = np.empty((3, len(prior)))
     ratios[0], ratios[1], ratios[2] = state.prior, reference.inverse @ state.read, prior

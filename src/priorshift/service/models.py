@@ -155,7 +155,9 @@ class Model:
                 f"the source {self.key} has a model of its own: send rows, not probabilities",
             )
         given = rows if probabilities is None else probabilities
-        if isinstance(given, np.ndarray) and not self._numeric:  # a tensor, for a frame
+        if (
+            isinstance(given, np.ndarray) and not self._numeric
+        ):  # a tensor, and the model has no array
             given = given.tolist()
         X = self._array(given) if self._numeric else self._objects(given)
         digest = blake2b(digest_size=16)

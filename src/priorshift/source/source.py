@@ -643,9 +643,9 @@ def _warn_of_chance(proba: FloatArray, indices: IntArray, names: AnyArray) -> No
     noise = math.sqrt(float((recall * (1.0 - recall) / rows[there]).sum())) / len(recall)
     if recall.mean() + _SURE * noise < 1.0 / len(names):
         warnings.warn(
-            f"the model is right less often than guessing would be, on {right.sum()} of "
-            f"{len(indices)} held-out rows: are its columns in the order "
-            f"{plain_labels(names)[:5]}? One number a row is the probability of the second class",
+            f"the model is right less often than guessing would be, on {recall.mean():.0%} of the "
+            f"rows of a class in the mean: are its columns in the order {plain_labels(names)[:5]}? "
+            "One number a row is the probability of the second class",
             PriorshiftWarning,
             stacklevel=3,
         )

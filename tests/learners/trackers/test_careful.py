@@ -457,5 +457,7 @@ def test_f0_keeps_its_answers_while_no_change_is_as_likely(kernels, monkeypatch)
     assert found.argmax(axis=1).tolist() == [0, 0, 1]
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
     np.testing.assert_allclose(found[2], 0.49 * still[2] + 0.51 * tracked[2])
+    tie = np.array([[0.5, 0.5, 0.0]])  # of which f0 answers the first
+    assert settled(held, 0.9, tie, tracked[:1]).tolist() == tie.tolist()
     free = settled(held._replace(decides=True), 0.5, still, tracked)
     np.testing.assert_allclose(free, 0.5 * (still + tracked))

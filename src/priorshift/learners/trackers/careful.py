@@ -519,9 +519,8 @@ def _keeping(read: FloatArray, f0: FloatArray) -> FloatArray:
     top = f0.argmax(axis=1)[:, None]
     lead = np.take_along_axis(f0, top, axis=1) - f0
     lost = lead - (np.take_along_axis(read, top, axis=1) - read)
-    return np.asarray(
-        (np.maximum(lead, TINY) / np.maximum(2.0 * lost, np.maximum(lead, TINY))).min(axis=1)
-    )
+    share = np.divide(lead, 2.0 * lost, out=np.ones_like(lead), where=2.0 * lost > lead)
+    return np.asarray(share.min(axis=1))
 
 
 @per_source

@@ -6,8 +6,8 @@ without a shift differ from it as far as a held-out set differs from new rows by
 has to be so careful that streams without a shift come to no harm; nor may streams with shifts have
 a larger log-loss in their mean (their error hangs on few rows that are drawn again and again): what
 cannot be adapted to with so few rows, or by such a model, is better left alone. So is a stream of
-more classes than the held-out set can show, with fewer than two rows a class: that harm is done by
-classes that no rehearsal has.
+more classes than the held-out set can show: with fewer than two rows a class, or fewer than 300
+rows that say nothing of some class. That harm is done by classes that no rehearsal has.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _SHIFTS = {"none": 0.0, "half": 0.5, "nearly all": 0.9}
 _LEAST_ROWS = 4
 # Held-out rows a class, in the mean, below which streams of them say nothing of other streams.
 _ROWS_A_CLASS = 2
-# Rows of a held-out set that may know nothing of a class: one that is not seen there is rare then.
-_MAY_LACK = 300
+# Rows from which on a held-out set may know nothing of a class: it is rare in the stream, too.
+_ENOUGH_ROWS = 300
 # Probabilities that differ by less are one.
 _SAME = 1e-9
 _SHIFTED = tuple(_SHIFTS)[1:]
@@ -156,7 +156,7 @@ def rehearse(source: Source, learner: Any, seed: int = 0) -> tuple[Careful, Rehe
         row_weights=None if source.row_weights is None else source.row_weights[rows],
     )
     few = len(played.labels) < _ROWS_A_CLASS * source.n_classes
-    few |= len(played.labels) < _MAY_LACK and _lacks_a_class(played)
+    few |= len(played.labels) < _ENOUGH_ROWS and _lacks_a_class(played)
     first, *others = [(how, _STREAMS) for how in CAUTIONS]
     tries = others[-1:] if few else [first, (first[0], _MORE_STREAMS), *others]
     for how, streams in tries:

@@ -108,7 +108,7 @@ def keep_answers(read: Any, f0: Any, most: Any, bound: float, found: Any) -> Non
         for k in range(f0.shape[1] if share <= bound else 0):
             lead = f0[i, top] - f0[i, k]
             lost = lead - (read[i, top] - read[i, k])
-            least = max(lead, _TINY)
-            share = min(share, least / max(2.0 * lost, least))
+            if 2.0 * lost > lead:
+                share = min(share, lead / (2.0 * lost))
         for k in range(f0.shape[1]):
             found[i, k] = share * read[i, k] + (1.0 - share) * f0[i, k]
