@@ -169,7 +169,7 @@ def test_exact_sets_need_a_model_of_other_rows() -> None:
         ({"abstain": "often"}, "abstain"),
         ({"costs": [[1, 2, 3]]}, "there are 2 classes"),
         ({"costs": [[0, 1], [1, 0], [0.2, 0.2]], "abstain": 0.1}, "no answers"),
-        ({"costs": {"no": [0, 1], "yes": [1, 0]}, "abstain": 0.1}, "no answers"),
+        ({"costs": {"pass": [0, 1], "stop": [1, 0]}, "abstain": 0.1}, "no answers"),
     ],
 )
 def test_settings_that_are_refused(settings: dict[str, Any], message: str) -> None:

@@ -81,8 +81,10 @@ def test_it_is_refused_in_our_words(clf, name) -> None:
 
 
 def test_what_the_words_are(clf, tmp_path) -> None:
-    with pytest.raises(InputTypeError, match=r"prior is .*a dict: give 2 shares as numbers, in"):
-        clf.performance(prior={"no": 0.5, "yes": 0.5})
+    with pytest.raises(InputError, match=r"prior names 1 classes.*name each of the 2 classes once"):
+        clf.performance(prior={"maybe": 1.0})
+    with pytest.raises(InputTypeError, match=r"prior is .*: give 2 shares as numbers, in"):
+        clf.performance(prior="even")
     with pytest.raises(InputError, match="level is 'x': give a chance between 0 and 1"):
         clf.prior_interval(level="x")
     with pytest.raises(InputError, match="metric is 'nonsense': choose one of 'f1'"):

@@ -992,7 +992,8 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         --------
         >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.4, 0.6]] * 50, [0, 0, 1, 1] * 50
         >>> clf = LabelShiftClassifier.from_probabilities(P, y, "tracker").adapt([[0.2, 0.8]] * 30)
-        >>> clf.prior_region(0.9).contains([[0.05, 0.95], [0.5, 0.5]]).tolist()
+        >>> region = clf.prior_region(0.9)
+        >>> region.contains([region.centre, [0.9, 0.1]]).tolist()
         [True, False]
         """
         self._fitted()
