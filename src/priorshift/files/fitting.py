@@ -181,13 +181,14 @@ def _column_classes(fitting: Fitting, names: list[str], y: AnyArray, path: str) 
         return labels
     before, _, after = str(fitting.proba_columns).partition("*")
     stems = [name.removeprefix(before).removesuffix(after) for name in names]
-    if {str(label) for label in plain_labels(labels)} <= set(stems):
+    known = plain_labels(labels)
+    odd = [k for k, label in enumerate(known) if str(label) not in stems]
+    if not odd:
         return label_array(stems, labels)
-    odd = [label for label in plain_labels(labels) if str(label) not in stems]
     if 2 * len(odd) < len(labels):  # the columns do say it, but for these
-        row = int(np.flatnonzero(y == labels[plain_labels(labels).index(odd[0])])[0])
+        row, label = int((y == labels[odd[0]]).argmax()), known[odd[0]]
         raise InputError(
-            f"{path}: row {row + 1} has the label {odd[0]!r}, and no column is for it; the columns "
+            f"{path}: row {row + 1} has the label {label!r}, and no column is for it; the columns "
             f"are for {', '.join(stems[:5])}: set the label right, or give --classes"
         )
     raise InputError(

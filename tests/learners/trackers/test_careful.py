@@ -255,16 +255,25 @@ def test_many_single_rows_without_a_shift_come_to_no_harm():
     assert lost(found[1], P, y, 1) > 3.0
 
 
-def test_many_classes_of_texts_with_one_held_out_row_in_some_come_to_no_harm():
-    rng = np.random.default_rng(1)
-    prior = np.arange(1, 61) ** -0.5
-    words = 0.35 * rng.dirichlet(np.full(300, 0.03), 60) + 0.65 * rng.dirichlet(np.ones(300))
+def texts(K, seed, *extra):
+    """Probabilities and labels of a held-out set and a stream: K classes of texts, Zipf-like.
+
+    ``extra`` rows to train on, held out, and of the stream come with one row of every class.
+    """
+    rng = np.random.default_rng(seed)
+    prior = np.arange(1, K + 1) ** -0.5
+    words = 0.35 * rng.dirichlet(np.full(300, 0.03), K) + 0.65 * rng.dirichlet(np.ones(300))
     y_train, held, y = (
-        np.append(np.arange(60), rng.choice(60, n, p=prior / prior.sum())) for n in (1140, 140, 940)
+        np.append(np.arange(K), rng.choice(K, n, p=prior / prior.sum())) for n in extra
     )
     counts = [rng.multinomial(12, words[labels]) for labels in (y_train, held, y)]
     model = MultinomialNB(alpha=0.1).fit(counts[0], y_train)
     P_held, P = (model.predict_proba(rows) for rows in counts[1:])
+    return P_held, held, P, y
+
+
+def test_many_classes_of_texts_with_one_held_out_row_in_some_come_to_no_harm():
+    P_held, held, P, y = texts(60, 1, 1140, 140, 940)
     assert (np.bincount(held) == 1).sum() == 10
     found = [LabelShiftClassifier.from_probabilities(P_held, held, safety=s) for s in ("on", "off")]
     assert lost(found[0], P, y, 20) <= 1.0
@@ -274,15 +283,7 @@ def test_many_classes_of_texts_with_one_held_out_row_in_some_come_to_no_harm():
 @pytest.mark.parametrize("seed", [0, 6, 11])
 def test_few_rows_righted_by_a_map_that_was_chosen_on_them_decide_nothing(seed):
     """40 classes, 130 held-out rows: the map rights 5 to 10 of them more than it spoils."""
-    rng = np.random.default_rng(seed)
-    prior = np.arange(1, 41) ** -0.5
-    words = 0.35 * rng.dirichlet(np.full(300, 0.03), 40) + 0.65 * rng.dirichlet(np.ones(300))
-    y_train, held, y = (
-        np.append(np.arange(40), rng.choice(40, n, p=prior / prior.sum())) for n in (760, 90, 960)
-    )
-    counts = [rng.multinomial(12, words[labels]) for labels in (y_train, held, y)]
-    model = MultinomialNB(alpha=0.1).fit(counts[0], y_train)
-    P_held, P = (model.predict_proba(rows) for rows in counts[1:])
+    P_held, held, P, y = texts(40, seed, 760, 90, 960)
     clf = LabelShiftClassifier.from_probabilities(P_held, held)
     assert not clf.learner_.held(clf.source_).decides
     assert lost(clf, P, y, 20) <= 0.5
