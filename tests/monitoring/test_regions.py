@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import priorshift.monitoring.guard as guard_module
 from priorshift.monitoring.guard import Guard, can_watch, guard_regions
 from priorshift.monitoring.regions import _QUANTILES, Regions, Shape, Views, _edges, count
+from priorshift.monitoring.scores import Scores
 from priorshift.risk import compiled
 from priorshift.source import Batch, build_source
 from priorshift.source.model import ProbabilityModel
@@ -249,7 +250,7 @@ def written_and_read(array) -> np.ndarray:
 
 def rebuilt(value):
     """A copy made of nothing but arrays that were written and read, numbers and strings."""
-    if isinstance(value, Regions | Views | Shape):
+    if isinstance(value, Regions | Views | Shape | Scores):
         return type(value)(**{name: rebuilt(field) for name, field in value._asdict().items()})
     if isinstance(value, tuple):
         assert all(type(name) is str for name in value)

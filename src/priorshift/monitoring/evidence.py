@@ -32,6 +32,7 @@ length.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +45,9 @@ LEVELS = 12
 FIRST_ROWS = 32
 BLOCK_ROWS = FIRST_ROWS * 4 ** np.arange(LEVELS, dtype=np.int64)
 """Rows that end a block of each level."""
+
+SCORES_SHARE = 1.0 / 3.0
+"""The part of a block's error probability that is spent on its mean scores."""
 
 # Where the Chernoff bound is tried, as shares of the largest theta.
 _THETAS = np.concatenate([np.geomspace(1e-5, 0.5, 30), 1.0 - np.geomspace(0.4, 0.005, 10)])
@@ -66,19 +70,26 @@ class Verdict(NamedTuple):
     log_p : (B,) array
         Logarithms of p-values, corrected for all other regions and blocks; 0 if none surprises.
     region : (B,) array
-        Which; -1 if none.
-    expected : (B,) array
-        The share of rows in that region that the block's class prior explains.
+        Which; -1 if none; from J on, the scores of the block, the furthest one first.
+    seen, expected : (B,) arrays
+        The share of rows in that region (of a score: its mean, from 0 to 1), and that which the
+        block's class prior explains.
 
     Examples
     --------
-    >>> Verdict(np.zeros(1), np.array([-1]), np.zeros(1)).region.tolist()
+    >>> Verdict.quiet(1).region.tolist()
     [-1]
     """
 
     log_p: FloatArray
     region: IntArray
+    seen: FloatArray
     expected: FloatArray
+
+    @classmethod
+    def quiet(cls, blocks: int) -> Verdict:
+        """Nothing surprises."""
+        return cls(np.zeros(blocks), np.full(blocks, -1), np.zeros(blocks), np.zeros(blocks))
 
 
 def log_share(level: IntArray, number: IntArray) -> FloatArray:
@@ -96,18 +107,32 @@ def log_share(level: IntArray, number: IntArray) -> FloatArray:
     return share
 
 
-def judge(regions: Regions, hits: IntArray, calls: IntArray, share: FloatArray) -> Verdict:
-    """Find the most surprising region of each of B finished blocks.
+def judge(
+    regions: Regions, hits: IntArray, calls: IntArray, sums: FloatArray, share: FloatArray
+) -> Verdict:
+    """Find what is most surprising in each of B finished blocks: a region, or all scores together.
 
     Parameters
     ----------
-    hits, calls : (B, J) and (B, K) arrays
-        Rows of each block in each region, and called each class.
+    hits, calls, sums : (B, J), (B, K) and (B, D) arrays
+        Rows of each block in each region, and called each class, and sums of their scores.
     share : (B,) array
         Logarithm of the part of alpha that each block may spend.
     """
+    verdict = judge_regions(regions, hits, calls, share + math.log(1.0 - SCORES_SHARE))
+    for b, n in enumerate(calls.sum(axis=1).tolist()):
+        found = regions.scores.judge(sums[b], n, regions.rows)
+        log_p = found.log_p - share[b] - math.log(SCORES_SHARE)
+        if log_p < verdict.log_p[b]:
+            verdict.log_p[b], verdict.region[b] = log_p, regions.size + found.column
+            verdict.seen[b], verdict.expected[b] = found.mean / 2 + 0.5, found.explained / 2 + 0.5
+    return verdict
+
+
+def judge_regions(regions: Regions, hits: IntArray, calls: IntArray, share: FloatArray) -> Verdict:
+    """Find the most surprising region of each of B finished blocks; arguments as in `judge`."""
     shares = np.log(regions.share)
-    verdict = Verdict(np.zeros(len(calls)), np.full(len(calls), -1), np.zeros(len(calls)))
+    verdict = Verdict.quiet(len(calls))
     if compiled.available():  # of most blocks that is all
         known = map(compiled.plain, (regions.counts, regions.confusion, regions.rows))
         if not kernels().may_surprise(hits, calls, share, shares, *known, _SLACK):
@@ -138,6 +163,7 @@ def judge(regions: Regions, hits: IntArray, calls: IntArray, share: FloatArray) 
         best = int(logs.argmin())
         if logs[best] < 0.0:
             verdict.log_p[b], verdict.region[b] = logs[best], some[best]
+            verdict.seen[b] = hits[b, some[best]] / rows[b]
             verdict.expected[b] = mean[b, some[best]]
     return verdict
 

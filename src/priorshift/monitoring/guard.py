@@ -59,16 +59,18 @@ class GuardState(NamedTuple):
     hits, calls : (L, J) and (L, K) arrays
         Finished blocks of the first level, added up to the unfinished block of each level: rows in
         each region, and called each class.
+    sums : (L, D) array
+        The same of the scores of those rows.
     number : (L,) array
         Blocks of each level that are finished.
     log_p : float
         Logarithm of the smallest corrected p-value so far.
     alarm : int
         Round of the alarm; 0 while there is none.
-    region, seen, rows, round : int
-        The region of that p-value, the rows in it, the rows of its block, and the round.
-    expected : float
-        The share of the block that its class prior explains.
+    region, rows, round : int
+        The region of that p-value, the rows of its block, and the round.
+    seen, expected : float
+        The share of the block in that region, and that which its class prior explains.
     share : float
         How far to trust f0 as it is, now: 0 where nothing surprises, 1 at an alarm.
     level : int
@@ -80,13 +82,14 @@ class GuardState(NamedTuple):
     called: IntArray
     hits: IntArray
     calls: IntArray
+    sums: FloatArray
     number: IntArray
     log_p: float = 0.0
     alarm: int = 0
     region: int = -1
-    seen: int = 0
     rows: int = 0
     round: int = 0
+    seen: float = 0.0
     expected: float = 0.0
     share: float = 0.0
     level: int = 0
@@ -194,6 +197,7 @@ class Guard:
             called=np.zeros(K, dtype=np.int64),
             hits=np.zeros((LEVELS, regions.size), dtype=np.int64),
             calls=np.zeros((LEVELS, K), dtype=np.int64),
+            sums=np.zeros((LEVELS, regions.scores.size)),
             number=np.zeros(LEVELS, dtype=np.int64),
         )
 
@@ -210,31 +214,32 @@ class Guard:
     def _ended(self, regions: Regions, state: GuardState) -> GuardState:
         """Judge a block of the first level, and the longer ones that end with it."""
         hits, calls = state.hits + regions.hits(state.cells), state.calls + state.called
+        sums = state.sums + regions.scores.sums(state.cells)
         (done,) = np.nonzero(calls.sum(axis=1) >= BLOCK_ROWS)
         number = state.number.copy()
         number[done] += 1
-        found = judge(regions, hits[done], calls[done], log_share(done, number[done]))
+        found = judge(regions, hits[done], calls[done], sums[done], log_share(done, number[done]))
         best = int(found.log_p.argmin())
         if found.log_p[best] < state.log_p and not state.alarm:
-            region = int(found.region[best])
             state = state._replace(
                 log_p=float(found.log_p[best]),
                 alarm=state.t if found.log_p[best] <= math.log(self.alpha) else 0,
-                region=region,
-                seen=int(hits[done[best], region]),
+                region=int(found.region[best]),
                 rows=int(calls[done[best]].sum()),
                 round=state.t,
+                seen=float(found.seen[best]),
                 expected=float(found.expected[best]),
             )
         share, level = self.trusted(state.share, state.level, done, found.log_p)
         # What has raised an alarm is known: longer blocks look for what is not.
         over = slice(None) if found.log_p[best] <= math.log(self.alpha) else done
-        hits[over], calls[over] = 0, 0
+        hits[over], calls[over], sums[over] = 0, 0, 0.0
         return state._replace(
             cells=np.zeros_like(state.cells),
             called=np.zeros_like(state.called),
             hits=hits,
             calls=calls,
+            sums=sums,
             number=number,
             share=share,
             level=level,
@@ -280,19 +285,23 @@ class Guard:
             return GuardReport(False, 1.0, 0, "", quiet, now, share)
         regions = guard_regions(source)
         kind = regions.name(state.region).split()[0]
-        evidence = (
-            f"{regions.describe(state.region)}: {state.seen} of {state.rows} rows "
-            f"({state.seen / state.rows:.1%}) up to round {state.round}, where the class "
-            f"prior explains {state.expected:.1%}"
-        )
+        ends = f"{state.rows} rows up to round {state.round}"
+        seen = f"{state.seen:.1%} of {ends}"
+        if state.region >= regions.size:
+            seen = f"{state.seen:.1%} in the mean of {ends}"
+        explained = f"where the class prior explains {state.expected:.1%}"
+        evidence = f"{regions.describe(state.region)}: {seen}, {explained}"
         p_value, alarm = math.exp(state.log_p), state.alarm > 0
         return GuardReport(alarm, p_value, state.round, kind, evidence, now, share)
 
     def suspects(self, source: Source, state: GuardState, batch: Batch) -> AnyArray:
-        """Mark the rows (n,) of a batch that lie in the region of the evidence."""
+        """Mark the rows (n,) of a batch that lie where the evidence is."""
         if state.region < 0:
             return np.zeros(len(batch.proba), dtype=bool)
-        return np.asarray(guard_regions(source).holds(batch, state.region))
+        regions = guard_regions(source)
+        if state.region < regions.size:
+            return regions.holds(batch, state.region)
+        return regions.leans(batch, state.region, state.seen > state.expected)
 
 
 def can_watch(source: Source) -> bool:

@@ -24,6 +24,7 @@ from sklearn.utils import gen_batches
 
 from priorshift._numerics import log_floored, row_argmax
 from priorshift.errors import InputError, SourceError
+from priorshift.monitoring.scores import Scores
 from priorshift.risk import compiled
 from priorshift.typing import AnyArray, Float32Array, FloatArray, IntArray
 
@@ -53,6 +54,7 @@ _FAR = 1e15
 _LEAST_PROBABILITY = 1e-6
 # Relative differences that rounding makes: of values, and of squares in single precision.
 _ROUNDING, _CANCELLED = 1e-5, 1e-5
+_NEAR_END = 0.8
 
 # Edges between regions, as quantiles of the held-out set; a region lies between two of them, by
 # number.
@@ -329,6 +331,8 @@ class Regions(NamedTuple):
         Held-out rows of each class. Of a class without any nothing is known: it stands here with
         one row, which f0 calls right and which lies in every region, so that no number of such rows
         surprises.
+    scores : Scores
+        What the views' mean ranks are, class by class.
 
     Examples
     --------
@@ -352,6 +356,7 @@ class Regions(NamedTuple):
     counts: FloatArray
     confusion: FloatArray
     rows: IntArray
+    scores: Scores
 
     @classmethod
     def of(cls, source: Source) -> Regions:
@@ -380,9 +385,12 @@ class Regions(NamedTuple):
         called += 1.0 / source.n_classes
         confusion = called / called.sum(axis=0)
         rows = np.maximum(source.counts, 1)
-        return cls(
-            views, edges, view, first, last, share, np.ascontiguousarray(counts), confusion, rows
-        )
+        # Distances of held-out rows are a little larger than those of others: no scores of them.
+        scored = [] if source.cross_fitted else [0]
+        scored = [*range(views.summaries, len(views.names)), *scored]
+        scores = Scores.of(cells, source.labels, source.n_classes, _END, scored)
+        counts = np.ascontiguousarray(counts)
+        return cls(views, edges, view, first, last, share, counts, confusion, rows, scores)
 
     def check(self, source: Source) -> None:
         """Refuse arrays that do not fit each other or the source, as a damaged file may hold."""
@@ -420,6 +428,7 @@ class Regions(NamedTuple):
         ]
         if any(part.min(initial=0) < 0 or part.max(initial=0) >= end for part, end in inside):
             raise InputError("the guard's regions lie outside of its views")
+        self.scores.check((V, _END, K))
 
     @property
     def size(self) -> int:
@@ -463,8 +472,14 @@ class Regions(NamedTuple):
 
     def holds(self, batch: Batch, region: int) -> AnyArray:
         """Say of each row of the batch whether it is in the region, (n,) of bool."""
-        cells = self.cells(batch)[:, self.view[region]]
+        cells = self.cells(batch)[:, self._view(region)]
         return np.asarray((cells >= self.first[region]) & (cells < self.last[region]))
+
+    def leans(self, batch: Batch, region: int, above: bool) -> AnyArray:
+        """Say of each row whether a score, numbered from J on, is near one end of its values."""
+        values = self.scores.values[region - self.size] * (1.0 if above else -1.0)
+        ends = values >= _NEAR_END * values.max()
+        return np.asarray(ends[self.cells(batch)[:, self._view(region)]])
 
     def bounds(self, region: int) -> tuple[float, float]:
         """The two ends of a region."""
@@ -472,11 +487,17 @@ class Regions(NamedTuple):
         return float(edges[self.first[region]]), float(edges[self.last[region]])
 
     def name(self, region: int) -> str:
-        """The view that a region is of."""
-        return self.views.names[int(self.view[region])]
+        """The view that a region, or a score, is of."""
+        return self.views.names[self._view(region)]
+
+    def _view(self, region: int) -> int:
+        of_score = region >= self.size
+        return int(self.scores.view[region - self.size] if of_score else self.view[region])
 
     def describe(self, region: int) -> str:
         """What a region is, in words."""
+        if region >= self.size:
+            return f"rank of {self.name(region)}, of {self.scores.size} scores together"
         low, high = self.bounds(region)
         name = self.name(region)
         if low == -np.inf:

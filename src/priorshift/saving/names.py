@@ -11,6 +11,7 @@ from priorshift.learners.linear.hints import HINTS, Hint
 from priorshift.learners.trackers.correction import Correction
 from priorshift.monitoring.guard import Guard
 from priorshift.monitoring.regions import Regions, Shape, Views
+from priorshift.monitoring.scores import Scores
 from priorshift.priors import ESTIMATORS, ForeignEstimator
 from priorshift.risk import SKETCHES, SOLVERS
 from priorshift.source.model import LinearModel, ProbabilityModel, log_probabilities
@@ -35,7 +36,7 @@ OWN: dict[str, Any] = {
 # What is derived from a source and saved with it.
 DERIVED: dict[str, Any] = {"correction": Correction, "regions": Regions}
 OWN |= {f"derived/{name}": kind for name, kind in DERIVED.items()}
-OWN |= {"derived/views": Views, "derived/shape": Shape}
+OWN |= {"derived/views": Views, "derived/shape": Shape, "derived/scores": Scores}
 # What learners are set with: everything else has its own place in a file.
 SETTINGS = ("calibration/", "hint/", "prior/", "sketch/", "solver/")
 OWN_NAMES = {kind: name for name, kind in OWN.items()}

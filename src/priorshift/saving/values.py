@@ -24,6 +24,7 @@ _PLACES = {
     "solver": ("solver/",),
     "views": ("derived/views",),
     "shape": ("derived/shape",),
+    "scores": ("derived/scores",),
 }
 
 
