@@ -111,11 +111,11 @@ def test_covariate_shift_is_seen_that_no_region_sees(noisy) -> None:
     model, X_hold, y_hold, X, _ = noisy
     source = build_source(model, X_hold, y_hold)
     regions = guard_regions(source)
-    rng, n = np.random.default_rng(6), 512
-    batch = source.read(X[tilted(rng, X, n, by=0.4)])
+    rng, n = np.random.default_rng(6), 2048
+    batch = source.read(X[tilted(rng, X, n, by=0.6)])
     counts = count(regions.cells(batch))
     calls = np.bincount(batch.f0_proba.argmax(axis=1), minlength=2)[None]
-    share = log_share(np.array([2]), np.array([1]))
+    share = log_share(np.array([3]), np.array([1]))
     assert judge_regions(regions, regions.hits(counts)[None], calls, share).log_p[0] > np.log(0.01)
     found = regions.scores.judge(regions.scores.sums(counts), n, regions.rows)
     assert found.log_p < -10.0

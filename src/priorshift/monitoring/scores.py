@@ -47,7 +47,7 @@ _FIRM = 1e4
 _LEAST_FREEDOM = 4.0
 # Logarithms of p-values below which a block is looked at more closely.
 _DOUBTFUL = -3.0
-_BLENDS = (0.25, 0.5, 1.0)
+_NEAR, _FAR = (0.03, 0.1, 0.25), (0.5, 1.0)
 _TINY = 1e-300
 
 
@@ -140,12 +140,17 @@ class Scores(NamedTuple):
             found = self._at(mean, n, rows, prior, int(np.count_nonzero(prior)) - 1)
             if found.log_p > _DOUBTFUL:  # as of most blocks
                 return found
-        # Where a class of fewer rows than scores makes up much of the block, V is far larger, and
-        # the steps above lead away from there: ask there, too.
-        corners = np.eye(len(rows))[rows < self.size]
-        blends = (prior + share * (corner - prior) for corner in corners for share in _BLENDS)
-        others = (self._at(mean, n, rows, blend, 0) for blend in blends)
-        return max([found, *others], key=lambda one: one.log_p)
+        # V changes with the class prior, which the steps do not follow: look around, and where a
+        # class of fewer rows than scores makes up much of the block, as V is far larger there.
+        fitted = int(np.count_nonzero(prior)) - 1
+        for shares, corners in ((_NEAR, rows > 0), (_NEAR, rows > 0), (_FAR, rows < self.size)):
+            for corner in np.eye(len(rows))[corners]:
+                blends = [prior + share * (corner - prior) for share in shares]
+                there = [self._at(mean, n, rows, blend, fitted) for blend in blends]
+                best = int(np.argmax([one.log_p for one in there]))
+                if there[best].log_p > found.log_p:
+                    found, prior = there[best], blends[best]
+        return found
 
     def _covariance(self, n: int, rows: IntArray, prior: FloatArray) -> FloatArray:
         """V: that of the mean scores of n rows, less what the held-out set says they should be."""
