@@ -115,13 +115,29 @@ def one_class(at: Place) -> np.ndarray:
     return at.X
 
 
-class Kind(NamedTuple):
-    """A change: what becomes of rows, how many are of a new class, and when it is there."""
+def feature_tilt(X: np.ndarray) -> np.ndarray:
+    """Covariate shift: the larger the widest feature, the likelier the row."""
+    widest = X[:, X.std(axis=0).argmax()]
+    return np.exp((widest - widest.mean()) / widest.std())
 
-    change: Callable[[Place], np.ndarray] | None
+
+def half_tilt(X: np.ndarray) -> np.ndarray:
+    """Covariate shift that is even within each half of the widest feature."""
+    widest = X[:, X.std(axis=0).argmax()]
+    return np.where(widest > np.median(widest), 1.0, 0.2)
+
+
+class Kind(NamedTuple):
+    """A change: what becomes of rows, how many are of a new class, and when it is there.
+
+    ``tilt`` says how likely each row of the pool is drawn: covariate shift.
+    """
+
+    change: Callable[[Place], np.ndarray] | None = None
     new: float = 0.0
     gone: bool = False
     slow: bool = False
+    tilt: Callable[[np.ndarray], np.ndarray] | None = None
 
     def strength(self, t: int) -> float:
         """How much of the change is there in round t, 0 to 1."""
@@ -141,9 +157,11 @@ KINDS = {
     "moved by a pixel": Kind(moved),
     "blurred": Kind(blurred),
     "one class looks different": Kind(one_class),
-    "new class, 30 %": Kind(None, new=0.3),
-    "new class, 10 %": Kind(None, new=0.1),
-    "new class alone, gone": Kind(None, new=1.0, gone=True),
+    "new class, 30 %": Kind(new=0.3),
+    "new class, 10 %": Kind(new=0.1),
+    "new class alone, gone": Kind(new=1.0, gone=True),
+    "covariate shift, one feature": Kind(tilt=feature_tilt),
+    "covariate shift, half of one": Kind(tilt=half_tilt),
     "noise on all, slowly": Kind(noise, slow=True),
     "one sensor 5 % too high, gone": Kind(sensor_high, gone=True),
     "blurred, gone": Kind(blurred, gone=True),
@@ -170,7 +188,7 @@ class Part(NamedTuple):
             parts = real.split(data, self.seed)
             records = []
             for new_class in (False, True):
-                kinds = [k for k in self.kinds if (KINDS[k].change is None) == new_class]
+                kinds = [k for k in self.kinds if (KINDS[k].new > 0) == new_class]
                 if kinds:
                     records += self._runs(data, parts, kinds, 0 if new_class else None)
             return records
@@ -197,9 +215,11 @@ class Part(NamedTuple):
     ) -> dict[str, Any]:  # fmt: skip
         rng = np.random.default_rng(self.seed)
         wrong: list[tuple[np.ndarray, np.ndarray]] = []
+        weights = None if kind.tilt is None else kind.tilt(data.X[pool])
         for t in range(self.rounds):
-            rows = rng.choice(pool, BATCH)
             strength = kind.strength(t)
+            even = weights is None or not strength
+            rows = rng.choice(pool, BATCH, p=None if even else weights / weights.sum())
             if kind.new and strength:
                 strange = rng.random(BATCH) < kind.new
                 rows[strange] = rng.choice(new, int(strange.sum()))
