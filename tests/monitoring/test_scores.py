@@ -14,6 +14,7 @@ from priorshift.monitoring.guard import guard_regions
 from priorshift.monitoring.regions import count
 from priorshift.monitoring.scores import LEAST_ROWS, Scores
 from priorshift.source import build_source
+from priorshift.source.model import LinearModel
 
 CELLS = 14
 
@@ -150,6 +151,20 @@ def test_scores_that_do_not_fit_are_refused() -> None:
         scores._replace(means=scores.means[:1]),
         scores._replace(values=scores.values[:, 1:]),
         scores._replace(view=scores.view + 2),
+        scores._replace(spreads=-scores.spreads),
+        scores._replace(means=np.full_like(scores.means, np.nan)),
     ):
         with pytest.raises(InputError, match="scores"):
             forged.check((3, CELLS, 2))
+
+
+def test_means_that_are_all_zero_are_no_trouble() -> None:
+    """Every class, and the block, has every value equally often."""
+    base = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    model = LinearModel(np.zeros((2, 2)), [0, 1])
+    X, y = np.tile(base, (60, 1)), np.repeat([0, 1], 120)
+    source = build_source(model, X, y, intercept=False)
+    regions = guard_regions(source)
+    block = count(regions.cells(source.read(np.repeat(base, 128, axis=0))))
+    assert regions.scores.size == 2
+    assert regions.scores.judge(regions.scores.sums(block), 512, regions.rows).log_p > -1.0

@@ -24,6 +24,8 @@ cumulant generating function in :math:`\lambda`, :math:`1 / ((1-e^{-\lambda})\sq
 A class prior that changes within the block does no harm: by concavity of the logarithm, the count
 is most variable when all rows share the mean prior.
 
+**All views together.** Mean scores of the block's rows, in `scores.py`.
+
 **What each block may spend.** Blocks of level i hold about ``32 * 4**i`` rows and follow each
 other. Block number j of level i may raise a false alarm with a chance of at most
 ``alpha / ((i+1)(i+2) j(j+1))``; all of these sum to less than ``alpha``, whatever the stream's
@@ -38,6 +40,7 @@ from typing import NamedTuple
 import numpy as np
 
 from priorshift.monitoring.regions import Regions, kernels
+from priorshift.monitoring.scores import LEAST_ROWS
 from priorshift.risk import compiled
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
@@ -70,7 +73,7 @@ class Verdict(NamedTuple):
     log_p : (B,) array
         Logarithms of p-values, corrected for all other regions and blocks; 0 if none surprises.
     region : (B,) array
-        Which; -1 if none; from J on, the scores of the block, the furthest one first.
+        Which; -1 if none; J and more: all scores together, of which J + d is the furthest.
     seen, expected : (B,) arrays
         The share of rows in that region (of a score: its mean, from 0 to 1), and that which the
         block's class prior explains.
@@ -119,9 +122,12 @@ def judge(
     share : (B,) array
         Logarithm of the part of alpha that each block may spend.
     """
-    verdict = judge_regions(regions, hits, calls, share + math.log(1.0 - SCORES_SHARE))
-    for b, n in enumerate(calls.sum(axis=1).tolist()):
-        found = regions.scores.judge(sums[b], n, regions.rows)
+    rows = calls.sum(axis=1)
+    asked = (rows >= LEAST_ROWS) & (regions.scores.size > 0)
+    left = share + np.log1p(np.where(asked, -SCORES_SHARE, 0.0))
+    verdict = judge_regions(regions, hits, calls, left)
+    for b in np.flatnonzero(asked).tolist():
+        found = regions.scores.judge(sums[b], int(rows[b]), regions.rows)
         log_p = found.log_p - share[b] - math.log(SCORES_SHARE)
         if log_p < verdict.log_p[b]:
             verdict.log_p[b], verdict.region[b] = log_p, regions.size + found.column

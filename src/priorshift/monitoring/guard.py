@@ -68,9 +68,10 @@ class GuardState(NamedTuple):
     alarm : int
         Round of the alarm; 0 while there is none.
     region, rows, round : int
-        The region of that p-value, the rows of its block, and the round.
+        The region of that p-value (J and more: scores), the rows of its block, and the round.
     seen, expected : float
-        The share of the block in that region, and that which its class prior explains.
+        The share of the block in that region, and that which its class prior explains; of a score
+        the mean, from 0 to 1.
     share : float
         How far to trust f0 as it is, now: 0 where nothing surprises, 1 at an alarm.
     level : int
@@ -140,9 +141,10 @@ class Guard:
     Label shift says that rows of round t come from :math:`\sum_k \mu_{t,k} P_k`: the class
     priors :math:`\mu_t` may change as they like, the classes :math:`P_k` may not. The guard counts
     rows in regions of f0's confidence, of the distance to the class centres and of every feature,
-    in blocks of 32, 128, 512, ... rows, and asks whether any class prior explains the counts. A new
-    class, a change of the features or a broken sensor puts more rows into some region than any
-    class prior does.
+    in blocks of 32, 128, 512, ... rows, and asks whether any class prior explains the counts, and
+    the mean ranks of all views together. A new class, a change of the features or a broken sensor
+    puts more rows into some region than any class prior does; a change that spreads over all rows
+    moves their mean ranks as none does.
 
     It is built so that the chance of an alarm at any time of a stream under label shift is at most
     `alpha`, the finite held-out set included. That rests on approximations where there is more than

@@ -54,7 +54,7 @@ _FAR = 1e15
 _LEAST_PROBABILITY = 1e-6
 # Relative differences that rounding makes: of values, and of squares in single precision.
 _ROUNDING, _CANCELLED = 1e-5, 1e-5
-_NEAR_END = 0.8
+_NEAR_END = 0.1
 
 # Edges between regions, as quantiles of the held-out set; a region lies between two of them, by
 # number.
@@ -387,7 +387,7 @@ class Regions(NamedTuple):
         rows = np.maximum(source.counts, 1)
         # Distances of held-out rows are a little larger than those of others: no scores of them.
         scored = [] if source.cross_fitted else [0]
-        scored = [*range(views.summaries, len(views.names)), *scored]
+        scored += range(views.summaries, len(views.names))
         scores = Scores.of(cells, source.labels, source.n_classes, _END, scored)
         counts = np.ascontiguousarray(counts)
         return cls(views, edges, view, first, last, share, counts, confusion, rows, scores)
@@ -478,7 +478,7 @@ class Regions(NamedTuple):
     def leans(self, batch: Batch, region: int, above: bool) -> AnyArray:
         """Say of each row whether a score, numbered from J on, is near one end of its values."""
         values = self.scores.values[region - self.size] * (1.0 if above else -1.0)
-        ends = values >= _NEAR_END * values.max()
+        ends = values >= values.max() - _NEAR_END * np.ptp(values)
         return np.asarray(ends[self.cells(batch)[:, self._view(region)]])
 
     def bounds(self, region: int) -> tuple[float, float]:
@@ -491,13 +491,17 @@ class Regions(NamedTuple):
         return self.views.names[self._view(region)]
 
     def _view(self, region: int) -> int:
-        of_score = region >= self.size
-        return int(self.scores.view[region - self.size] if of_score else self.view[region])
+        every = np.concatenate([self.view, self.scores.view])
+        if not 0 <= region < len(every):
+            raise InputError(f"the guard has no region {region}")
+        return int(every[region])
 
     def describe(self, region: int) -> str:
         """What a region is, in words."""
         if region >= self.size:
-            return f"rank of {self.name(region)}, of {self.scores.size} scores together"
+            degree = 1 + int((self.scores.view[: region - self.size] == self._view(region)).sum())
+            rank = "rank" if degree == 1 else f"polynomial {degree} of the rank"
+            return f"{rank} of {self.name(region)}, of {self.scores.size} scores together"
         low, high = self.bounds(region)
         name = self.name(region)
         if low == -np.inf:

@@ -1,7 +1,7 @@
 r"""The mean ranks of a block's rows, all views together: what no class prior can move that way.
 
 A change that spreads over all rows puts few too many into any one region, and is plain in their
-mean. Every view has a *score* in [-1, 1], the mid-rank of its cell among the held-out rows, and the
+mean. A view has a *score* in [-1, 1], the mid-rank of its cell among the held-out rows, and the
 mean scores of a block are under label shift :math:`\sum_k \mu_k m_k`, with the class means
 :math:`m_k` of the held-out set. Whether some :math:`\mu` explains all D of them is asked by
 
@@ -13,7 +13,8 @@ generalised least squares: :math:`\Sigma_k` are covariances within the classes,
 rows are both random. A class prior that changes within the block makes the mean less variable, not
 more. T has D degrees of freedom, one less for each share that was fitted and is not 0 (the last
 follows from the others). As the covariances are estimated, it is held against Hotelling's
-distribution, with as many rows as they rest on. Scores are Legendre polynomials of the ranks: the
+distribution, with as many rows as they rest on (and as if nothing had been fitted, which is on the
+safe side). Scores are Legendre polynomials of the ranks: the
 ranks themselves first, then, as far as the held-out set has rows for them, higher degrees.
 """
 
@@ -98,15 +99,15 @@ class Scores(NamedTuple):
         counts = np.bincount(labels, minlength=n_classes)
         if tells.sum() < n_classes or counts.min() == 0:  # any class prior explains them
             tells[:] = False
-        rows, size = rows[:, tells], int(tells.sum())
-        means, spreads = np.zeros((n_classes, size)), np.zeros((n_classes, size, size))
-        if size:
+        rows, D = rows[:, tells], int(tells.sum())
+        means, spreads = np.zeros((n_classes, D)), np.zeros((n_classes, D, D))
+        if D:
             for k in range(n_classes):
                 inner = rows[labels == k]
                 means[k] = inner.mean(axis=0)
                 spreads[k] = (inner - means[k]).T @ (inner - means[k])
             pooled = spreads.sum(axis=0) / max(len(rows) - n_classes, 1)
-            borrowed = _BORROWED * size
+            borrowed = _BORROWED * D
             spreads = spreads + borrowed * pooled
             spreads /= (counts - 1 + borrowed)[:, None, None]
             added = _RIDGE + _UNSEEN / counts
@@ -133,9 +134,12 @@ class Scores(NamedTuple):
                 np.column_stack([self.means.T, mean]),
                 lower=True,
             )
-            firm = np.full((1, sides.shape[1]), _FIRM * np.abs(sides).max())  # shares add up to 1
-            sides = np.vstack([sides, firm])
-            prior = nnls(sides[:, :-1], sides[:, -1])[0]
+            firm = _FIRM * max(float(np.abs(sides).max()), 1.0)  # the shares add up to 1
+            sides = np.vstack([sides, np.full(sides.shape[1], firm)])
+            try:
+                prior = nnls(sides[:, :-1], sides[:, -1])[0]
+            except (RuntimeError, np.linalg.LinAlgError):  # SciPy gave up: nothing is known
+                return Together()
             prior /= prior.sum()
             found = self._at(mean, n, rows, prior, int(np.count_nonzero(prior)) - 1)
             if found.log_p > _DOUBTFUL:  # as of most blocks
@@ -146,7 +150,8 @@ class Scores(NamedTuple):
         for shares, corners in ((_NEAR, rows > 0), (_NEAR, rows > 0), (_FAR, rows < self.size)):
             for corner in np.eye(len(rows))[corners]:
                 blends = [prior + share * (corner - prior) for share in shares]
-                there = [self._at(mean, n, rows, blend, fitted) for blend in blends]
+                free = [min(fitted, int(np.count_nonzero(blend)) - 1) for blend in blends]
+                there = [self._at(mean, n, rows, *one) for one in zip(blends, free, strict=True)]
                 best = int(np.argmax([one.log_p for one in there]))
                 if there[best].log_p > found.log_p:
                     found, prior = there[best], blends[best]
@@ -179,8 +184,18 @@ class Scores(NamedTuple):
         found = [part.shape for part in self[1:]]
         if found != [(D, C), (K, D), (K, D, D)] or self.view.ndim != 1:
             raise InputError("the guard's scores do not fit each other")
+        if self.view.dtype.kind != "i" or 0 < D < K:
+            raise InputError("the guard's scores are too few, or of no views")
         if D and (self.view.min() < 0 or self.view.max() >= V):
             raise InputError("the guard's scores are of views that it does not have")
+        if not all(np.isfinite(part).all() for part in self):
+            raise InputError("the guard's scores are not all numbers")
+        try:
+            np.linalg.cholesky(self.spreads)
+        except np.linalg.LinAlgError:
+            raise InputError("the guard's scores have covariances that are none") from None
+        if not np.allclose(self.spreads, self.spreads.transpose(0, 2, 1)):
+            raise InputError("the guard's scores have covariances that are none")
 
 
 class Together(NamedTuple):
