@@ -54,7 +54,7 @@ _FAR = 1e15
 _LEAST_PROBABILITY = 1e-6
 # Relative differences that rounding makes: of values, and of squares in single precision.
 _ROUNDING, _CANCELLED = 1e-5, 1e-5
-_NEAR_END = 0.1
+_NEAR_END = 0.05
 
 # Edges between regions, as quantiles of the held-out set; a region lies between two of them, by
 # number.

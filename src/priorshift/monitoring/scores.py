@@ -14,8 +14,8 @@ rows are both random. A class prior that changes within the block makes the mean
 more. T has D degrees of freedom, one less for each share that was fitted and is not 0 (the last
 follows from the others). As the covariances are estimated, it is held against Hotelling's
 distribution, with as many rows as they rest on (and as if nothing had been fitted, which is on the
-safe side). Scores are Legendre polynomials of the ranks: the
-ranks themselves first, then, as far as the held-out set has rows for them, higher degrees.
+safe side). Scores are Legendre polynomials of the ranks: the ranks themselves first, then, as far
+as the held-out set has rows for them, higher degrees.
 """
 
 from __future__ import annotations
