@@ -23,7 +23,7 @@ from priorshift.calibration import (
 )
 from priorshift.calibration.auto import Mean, _weights
 from priorshift.calibration.base import Rows, row_losses
-from priorshift.calibration.folds import Scores, out_of_fold, pick, scores_of
+from priorshift.calibration.folds import Scores, out_of_fold, pick, scores_of, shifted_losses
 from priorshift.calibration.matrix import STRENGTHS
 from priorshift.errors import InputError, PriorshiftWarning, SourceError
 
@@ -63,8 +63,8 @@ def test_the_strength_is_the_one_of_least_cross_validated_loss(rotated):
     rows = Rows(rotated.proba, rotated.labels)
     chosen = MatrixScaling().settle(rows)
     losses = [
-        row_losses(
-            out_of_fold(MatrixScaling(strength), rows, folds=5, seed=0), rotated.labels
+        shifted_losses(
+            out_of_fold(MatrixScaling(strength), rows, folds=5, seed=0), rotated.labels, rows.shares
         ).mean()
         for strength in STRENGTHS
     ]
@@ -72,6 +72,35 @@ def test_the_strength_is_the_one_of_least_cross_validated_loss(rotated):
     # The quick fits of the search agree with the exact ones.
     scores = scores_of(MatrixScaling().candidates(), rows, folds=5, seed=0)
     np.testing.assert_allclose(scores.means, losses, atol=1e-4)
+
+
+def test_shifted_losses_are_log_losses_of_reweighted_rows(skewed):
+    """By the long way: reweight probabilities and rows to every prior, and take the mean."""
+    prior = np.bincount(skewed.labels) / len(skewed.labels)
+    priors = [prior, *(0.5 * prior + 0.5 * np.eye(3))]
+    means = []
+    for q in priors:
+        weights = q[skewed.labels] / prior[skewed.labels] / len(skewed.labels)
+        moved = skewed.proba * q / prior
+        moved /= moved.sum(axis=1, keepdims=True)
+        assert weights.sum() == pytest.approx(1.0)
+        means.append(weights @ row_losses(moved, skewed.labels))
+    found = shifted_losses(skewed.proba, skewed.labels, prior).mean()
+    assert found == pytest.approx(np.mean(means))
+
+
+def test_the_truth_has_the_least_shifted_loss():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet([0.5, 1.0, 4.0], 20_000)
+    labels = (proba.cumsum(axis=1) < rng.random((20_000, 1))).sum(axis=1)
+    prior = np.bincount(labels) / len(labels)
+    own = shifted_losses(proba, labels, prior).mean()
+    for power in (0.8, 1.25):
+        bent = proba**power / (proba**power).sum(axis=1, keepdims=True)
+        assert shifted_losses(bent, labels, prior).mean() > own
+    tilted = proba * [1.0, 1.3, 1.0]
+    tilted /= tilted.sum(axis=1, keepdims=True)
+    assert shifted_losses(tilted, labels, prior).mean() > own
 
 
 def test_folds_have_their_part_of_every_class():
