@@ -132,7 +132,7 @@ def scores_of(recipes: Sequence[Any], rows: Rows, *, folds: int, seed: int) -> S
     --------
     >>> rows = Rows(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 1]))
     >>> scores_of([NoCalibration()], rows, folds=2, seed=0).means.round(3).tolist()
-    [0.158]
+    [0.154]
     """
     number = stratified_folds(rows.labels, folds, seed)
     losses = np.empty((len(recipes), len(rows.labels)))
