@@ -154,20 +154,3 @@ def test_a_shy_model_that_hardly_errs_is_not_overruled():
         stream = rng.choice(300, 100, p=np.repeat([0.95, 0.025, 0.025], 100) / 100)
         wrong.append((clf.adapt_predict(P[stream]) != y[stream]).mean())
     assert np.mean(wrong) < 0.01
-
-
-def test_many_rows_refute_bounds_that_few_rows_leave():
-    """Calibrated and bold: bounds of 300 rows cost more a row than 30,000 rows, by 30 nats, let."""
-    rng = np.random.default_rng(0)
-    proba = rng.dirichlet([0.25, 0.25, 0.25], 30_000) + 1e-12
-    proba /= proba.sum(axis=1, keepdims=True)
-    labels = (proba.cumsum(axis=1) < rng.random((30_000, 1))).sum(axis=1)
-    few, many = Rows(proba[:300], labels[:300]), Rows(proba, labels)
-    bounds = affordable_bounds(proba, many)
-
-    def nats(bounds, rows):
-        after = bounded(rows.proba, rows.shares, bounds)
-        return (row_losses(after, rows.labels) - row_losses(rows.proba, rows.labels)).sum()
-
-    assert nats(bounds, many) < 30.0 < nats(2.0 * bounds, many)
-    assert nats(affordable_bounds(few.proba, few), few) / 300 > 30.0 / 30_000

@@ -14,8 +14,6 @@ from priorshift.typing import FloatArray, IntArray
 
 # How far above f0's bounds may leave the log-loss on the rows that a map was fitted on, in nats.
 _COST = 0.01
-# And how far above the map itself, in nats of all rows together: so many speak against bounds.
-_REFUTED = 30.0
 _HALVINGS = 40
 # The share of one class under which bounds may cost no answers, so many of them beyond f0's errors,
 # and how many classes, the commonest, it is asked of.
@@ -43,8 +41,7 @@ def affordable_bounds(proba: FloatArray, rows: Rows) -> FloatArray:
     ``proba`` (n, K) is what a map makes of the rows. Where f0 is often sure, and right, it has
     shown that small ratios are to be believed further down: by the log-loss of the rows, and by
     their error when one class has nearly all of the stream, which overrules any bounded ratio. What
-    the map itself or f0 costs there is not the bounds' doing. Many rows may refute bounds: those
-    that make all rows together less likely than the map does by 30 nats are halved as well.
+    the map itself or f0 costs there is not the bounds' doing.
 
     Examples
     --------
@@ -54,7 +51,7 @@ def affordable_bounds(proba: FloatArray, rows: Rows) -> FloatArray:
     """
     bounds, f0 = bounds_of(rows.counts), np.exp(rows.logs)
     losses = [row_losses(P, rows.labels) @ rows.weights for P in (proba, f0)]
-    most = float(min(max(losses) + _COST, losses[0] + _REFUTED / len(rows.labels)))
+    most = float(max(losses)) + _COST
     f0_errors = _errors(f0, rows, reweigh=False)
     allowed = np.maximum(f0_errors, _errors(proba, rows)) + _ANSWERS
     for _ in range(_HALVINGS):

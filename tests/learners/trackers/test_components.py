@@ -199,7 +199,7 @@ def test_of_many_rows_nothing_is_left_over(monkeypatch):
 
 
 def test_a_component_that_has_seen_little_comes_nearer_to_where_em_ends():
-    """A first batch of 100 rows: five steps leave less over than two; what was seen is no reason."""
+    """A first batch of 100 rows: five steps leave less over than two. Later two are enough."""
     rng = np.random.default_rng(1)
     y = rng.choice(3, 100, p=[0.8, 0.15, 0.05])
     ratios = np.exp(-0.5 * (rng.normal(1.5 * y, 1.0)[:, None] - 1.5 * np.arange(3)) ** 2)
