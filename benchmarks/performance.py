@@ -226,7 +226,8 @@ def main(argv: list[str] | None = None) -> int:
     print("+-: the standard error of that, as splits differ;")
     print("rows: % of those with rows=1000 that hold the window's own value")
     print(
-        f"{'data':24} {'metric':10} {'mean':>8} {'abs.':>8} {'draw':>8} {'ratio':>6}   held    +-   rows"
+        f"{'data':24} {'metric':10} {'mean':>8} {'abs.':>8} {'draw':>8} {'ratio':>6}"
+        "   held    +-   rows"
     )
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a model has not converged does not matter here
