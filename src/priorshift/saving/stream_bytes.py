@@ -163,11 +163,7 @@ class _Leaf(NamedTuple):
 
     def is_plain(self, value: Any) -> bool:
         """Whether a value is an array like that of a fresh state."""
-        return (
-            value.shape == self.shape
-            and value.dtype == self.dtype
-            and value.flags.c_contiguous
-        )
+        return value.shape == self.shape and value.dtype == self.dtype and value.flags.c_contiguous
 
     def write(self, value: Any, numbers: list[int], data: list[bytes]) -> None:
         if self.code == _ARRAY:

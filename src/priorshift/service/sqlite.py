@@ -134,9 +134,7 @@ class SQLite:
                     base.execute("PRAGMA journal_mode = WAL")
                     base.execute("BEGIN IMMEDIATE")
                     for statement in TABLES.split(";"):
-                        # One tree, not a table and an index of its key: half of what a batch writes.
-                        alone = "PRIMARY KEY (stream," in statement
-                        base.execute(statement + " WITHOUT ROWID" * alone)
+                        base.execute(statement)
                     base.execute("INSERT INTO facts VALUES ('format', ?)", [str(FORMAT)])
                     base.execute(f"PRAGMA application_id = {_APPLICATION}")
                     base.execute("COMMIT")
