@@ -161,8 +161,8 @@ class _Leaf(NamedTuple):
             return cls(where, _REAL, float)
         raise InputError(f"{where} is a {type(fresh).__name__}: {_LEAVES}")
 
-    def is_plain(self, value: Any) -> bool:
-        """Whether a value is an array like that of a fresh state."""
+    def is_plain(self, value: AnyArray) -> bool:
+        """Whether an array is like that of a fresh state."""
         return value.shape == self.shape and value.dtype == self.dtype and value.flags.c_contiguous
 
     def write(self, value: Any, numbers: list[int], data: list[bytes]) -> None:
