@@ -125,8 +125,7 @@ def serve(options: argparse.Namespace) -> None:
         )
         server = _server(config, service)
         listener = _listener(options.host, options.port)
-        # What is there by now stays: a search for garbage that looked at all of it would stop
-        # everything for a tenth of a second.
+        # What is there by now stays: no search for garbage has to look at it, while all waits.
         gc.collect()
         gc.freeze()
         with listener, asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:

@@ -21,7 +21,7 @@ except ImportError:
 
 
 def _on() -> bool:
-    """Whether spans go anywhere: spans of nobody cost a tenth of a small request."""
+    """Whether spans go anywhere: spans that nobody reads are not made."""
     if _tracer is None:
         return False
     nobody = isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
