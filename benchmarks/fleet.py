@@ -28,7 +28,9 @@ from sklearn.linear_model import LogisticRegression
 
 from priorshift import Fleet, LabelShiftClassifier, load
 from priorshift.datasets import load_dataset
+from priorshift.learners.trackers.records import to_row
 from priorshift.risk.compiled import available
+from priorshift.saving.stream_bytes import leaves_of
 
 FILES = ("pendigits", "cifar10_resnet18_logits", "shl2019")
 
@@ -69,8 +71,8 @@ def together(args: argparse.Namespace) -> None:
                 checked += 1
                 wrong += not (outcome.proba == found[own]).all()
         for key, stream in alone.items():
-            row = fleet._form.to_row(stream.state)
-            wrong += not (row == fleet._form.to_row(fleet.stream(key).state)).all()
+            both = (to_row(leaves_of(one.state)) for one in (stream, fleet.stream(key)))
+            wrong += not np.equal(*both).all()
         print(
             f"{learner}, safety {safety}: {len(alone)} streams, {args.rounds} calls, {checked} "
             f"batches: {wrong} differ in any bit"
@@ -308,7 +310,8 @@ def kills(args: argparse.Namespace) -> None:
             for t in range(done, fleet._store.live.calls):
                 twin.adapt(*one_call(t, streams))
             done = fleet._store.live.calls
-            same = (fleet._store.read(slots) == twin._store.read(slots)).all(axis=1)
+            both = (one._store.read(slots).view(np.uint64) for one in (fleet, twin))
+            same = np.equal(*both).all(axis=1)
             torn += int((~same).sum())
             lost += bool(fleet.lost)
             fleet.close()
