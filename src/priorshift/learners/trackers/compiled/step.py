@@ -239,7 +239,7 @@ def _space(at: Any, J: int, K: int, rows: int) -> Any:
     return alpha, counts, centre, components, step, classes, columns, space
 
 
-@strict
+@inlined
 def _take(
     x: Any,
     batch: Any,
@@ -347,6 +347,15 @@ def advance(
         _pack(x, whole, halves, spans, double)
 
 
+@strict
+def _copy(source: Any, a: int, target: Any, b: int, size: int) -> None:
+    """Numbers from a on to where b is, in the target's type."""
+    # Parts of arrays: whole ones would be asked for negative places, number by number.
+    found, kept = source[a : a + size], target[b : b + size]
+    for k in range(size):
+        kept[k] = found[k]
+
+
 @inlined
 def _unpack(x: Any, whole: Any, halves: Any, spans: Any, double: int) -> None:
     """The row x of a record; its numbers of float32 begin after ``double`` others."""
@@ -354,12 +363,10 @@ def _unpack(x: Any, whole: Any, halves: Any, spans: Any, double: int) -> None:
     for s in range(len(spans)):
         a, size = spans[s, 0], spans[s, 1] - spans[s, 0]
         if spans[s, 2] == 0:
-            for k in range(size):
-                x[a + k] = whole[one + k]
+            _copy(whole, one, x, a, size)
             one += size
         else:
-            for k in range(size):
-                x[a + k] = halves[two + k]
+            _copy(halves, two, x, a, size)
             two += size
 
 
@@ -370,12 +377,10 @@ def _pack(x: Any, whole: Any, halves: Any, spans: Any, double: int) -> None:
     for s in range(len(spans)):
         a, size = spans[s, 0], spans[s, 1] - spans[s, 0]
         if spans[s, 2] == 0:
-            for k in range(size):
-                whole[one + k] = x[a + k]
+            _copy(x, a, whole, one, size)
             one += size
         else:
-            for k in range(size):
-                halves[two + k] = x[a + k]
+            _copy(x, a, halves, two, size)
             two += size
 
 
