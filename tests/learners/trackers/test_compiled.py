@@ -12,6 +12,7 @@ from checks import state_bytes
 from priorshift.learners import EM, Careful, Regimes, Tracker
 from priorshift.learners.trackers.careful import Unchanged, still_proba
 from priorshift.learners.trackers.compiled import fields, sums
+from priorshift.learners.trackers.components import likelihoods
 from priorshift.learners.trackers.records import (
     advanced,
     kernels,
@@ -143,6 +144,19 @@ def test_alone_or_among_others_to_the_last_bit(classes):
             assert (found == proba[starts[m] : starts[m + 1]]).all()
     assert (unpacked(plan, records) == alone).all()
     assert (alone[:, plan.at[fields.FIRST] + 1] >= 0.0).any()  # some have a second regime
+
+
+@pytest.mark.parametrize("classes", [2, 40])
+def test_numpy_gives_the_same_likelihood_ratios(classes):
+    """To the last bit: they are quotients of quotients."""
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.full(classes, 0.02), 50)
+    P[:classes] = np.eye(classes)[: len(P)]
+    source, batch = plain_source(rng.dirichlet(np.full(classes, 5.0))), Batch(P, np.zeros((50, 1)))
+    found = likelihoods(source, batch)
+    assert (found == in_numpy(likelihoods, source, batch)).all()
+    assert found.min() == 1e-9
+    assert (found.max(axis=1) == 1.0).all()
 
 
 @pytest.mark.parametrize("caution", [False, True])

@@ -25,6 +25,7 @@ from priorshift.learners.trackers.records import (
     advanced,
     forecast_of,
     from_row,
+    kernels,
     plan_of,
     rounded,
     to_row,
@@ -58,6 +59,10 @@ def likelihoods(source: Source, batch: Batch) -> FloatArray:
     >>> likelihoods(source, Batch(np.array([[0.5, 0.5]]), np.zeros((1, 1)))).tolist()
     [[1.0, 0.25]]
     """
+    if compiled.available():
+        found, proba, prior = np.empty(batch.proba.shape), batch.proba, source.prior
+        kernels().scale(compiled.plain(proba), compiled.plain(prior), _SMALLEST_RATIO, found)
+        return found
     ratios = batch.proba / source.prior
     ratios /= np.maximum(np.maximum.reduce(ratios, axis=1, keepdims=True), _TINY)
     return np.maximum(ratios, _SMALLEST_RATIO, out=ratios)

@@ -30,11 +30,11 @@ from priorshift.learners.trackers.compiled.fields import (
     TRUST_SHARE,
     T,
 )
-from priorshift.learners.trackers.compiled.look import left_out, look_at_row, look_at_rows, turn
+from priorshift.learners.trackers.compiled.look import left_out, look_at_row, look_at_rows, scale, turn
 from priorshift.learners.trackers.compiled.sums import bayes, dot, log_sum, total
 from priorshift.risk.compiled._njit import inlined, strict
 
-__all__ = ["advance", "advance_one", "forecasts", "keep_answers", "weigh"]
+__all__ = ["advance", "advance_one", "forecasts", "keep_answers", "scale", "weigh"]
 
 _SOURCE_SHARE = 0.1
 _TINY = 1e-300
