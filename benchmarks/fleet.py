@@ -357,8 +357,9 @@ def drawn_priors(
 
 
 def told(alpha: np.ndarray, ratios: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """What Bayes' rule says of rows (n, t) of streams: it knows how class priors are drawn, and is
-    told the label of every row after it. No learner without labels can be expected to do better.
+    """What Bayes' rule says of rows (n, t) of streams, if told each row's label after it.
+
+    It knows how class priors are drawn: no learner without labels can be expected to do better.
     """
     counts, said = np.zeros((len(labels), alpha.shape[1])), np.empty_like(labels)
     first, every = alpha[:, None], np.arange(len(labels))

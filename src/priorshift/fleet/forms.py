@@ -122,7 +122,7 @@ class TrackerForm:
             row = np.concatenate([row, to_row(state.unchanged)])
         if len(row) != self._plan.width:
             raise InputError("the state has other sizes than those of this fleet's learner")
-        return packed(self._plan, row[None])[0]
+        return np.asarray(packed(self._plan, row[None])[0])
 
     def from_record(self, record: FloatArray) -> Any:
         """The learner's state of a record (R,)."""
@@ -237,7 +237,7 @@ class TrackerForm:
     def shared_start(self, records: FloatArray) -> FloatArray:
         """The record (R,) of a new stream, after what streams with these records have shown."""
         start, rows = (unpacked(self._plan, part) for part in (self.start[None], records))
-        return packed(self._plan, shared_start(self._plan, start[0], rows)[None])[0]
+        return np.asarray(packed(self._plan, shared_start(self._plan, start[0], rows)[None])[0])
 
     def sizes(self, records: FloatArray) -> FloatArray:
         """How many data rows (M,) the present class priors rest on."""

@@ -30,7 +30,13 @@ from priorshift.learners.trackers.compiled.fields import (
     TRUST_SHARE,
     T,
 )
-from priorshift.learners.trackers.compiled.look import left_out, look_at_row, look_at_rows, scale, turn
+from priorshift.learners.trackers.compiled.look import (
+    left_out,
+    look_at_row,
+    look_at_rows,
+    scale,
+    turn,
+)
 from priorshift.learners.trackers.compiled.sums import bayes, dot, log_sum, total
 from priorshift.risk.compiled._njit import inlined, strict
 
@@ -400,9 +406,7 @@ def advance_one(
 ) -> Any:
     """Let one stream, a row of a tracker alone, learn in place; return the batch's log evidence."""
     spaces, nobody = _space(at, len(keep), len(prior), len(ratios)), np.empty(0, np.int64)
-    nats = _take(
-        x, ratios, plain, nobody, proba, at, keep, prior, numbers, squares, calls, spaces
-    )
+    nats = _take(x, ratios, plain, nobody, proba, at, keep, prior, numbers, squares, calls, spaces)
     for s in range(len(spans)):
         if spans[s, 2] == 1:
             for k in range(spans[s, 0], spans[s, 1]):
