@@ -121,8 +121,9 @@ def window(
 
 
 class Seen(NamedTuple):
-    """One metric of one window (and class): errors, and whether the two intervals held."""
+    """One metric of one window (and class): split, errors, and whether the two intervals held."""
 
+    split: float
     error: float
     draw: float
     held: float
@@ -162,6 +163,7 @@ def watched(problem: Problem, seed: int) -> Iterator[tuple[str, Seen, float]]:
             for k in np.flatnonzero(common) if len(value) > 1 else [0]:
                 own = here[name][0, k]
                 seen = Seen(
+                    seed,
                     value[k] - own,
                     draws[k],
                     low[k] <= middle[k] <= high[k],
@@ -182,16 +184,25 @@ def report(name: str, problems: Iterator[Problem]) -> None:
         found = Seen(*np.array(all_seen, dtype=float).T)
         scale = 1.0 if metric == "log_loss" else 100.0
         error, draw = scale * np.abs(found.error).mean(), scale * np.abs(found.draw).mean()
-        held, held_rows = 100 * found.held.mean(), 100 * found.held_rows.mean()
         print(
             f"{name:24} {metric:10} {scale * found.error.mean():+8.3f} {error:8.3f} {draw:8.3f} "
-            f"{error / draw:6.2f} {held:6.0f} {held_rows:6.0f}",
+            f"{error / draw:6.2f} {covered(found)}",
             flush=True,
         )
-    both = [(seen.held, seen.held_rows) for all_seen in tally.values() for seen in all_seen]
-    held, held_rows = 100 * np.mean(both, axis=0)
+    every = [seen for all_seen in tally.values() for seen in all_seen]
     took = f"(an answer takes {1e3 * np.mean(times):.0f} ms)"
-    print(f"{name:24} {'all':10} {took:33} {held:6.0f} {held_rows:6.0f}", flush=True)
+    found = Seen(*np.array(every, dtype=float).T)
+    print(f"{name:24} {'all':10} {took:33} {covered(found)}", flush=True)
+
+
+def covered(found: Seen) -> str:
+    """Coverage of both intervals in %; of the first also its standard error over splits.
+
+    Windows of a split share one held-out set and one pool, and so much of their errors.
+    """
+    own = [found.held[found.split == split].mean() for split in np.unique(found.split)]
+    error = 100 * np.std(own, ddof=1) / np.sqrt(len(own)) if len(own) > 1 else np.nan
+    return f"{100 * found.held.mean():6.0f} {error:5.1f} {100 * found.held_rows.mean():6.0f}"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -212,9 +223,11 @@ def main(argv: list[str] | None = None) -> int:
     )
     print("mean: of the errors; abs.: mean absolute error; draw: what drawing the window causes;")
     print("held: % of 90 % intervals that hold the expected value, as far as the pool tells it;")
+    print("+-: the standard error of that, as splits differ;")
     print("rows: % of those with rows=1000 that hold the window's own value")
     print(
-        f"{'data':24} {'metric':10} {'mean':>8} {'abs.':>8} {'draw':>8} {'ratio':>6}   held   rows"
+        f"{'data':24} {'metric':10} {'mean':>8} {'abs.':>8} {'draw':>8} {'ratio':>6}"
+        "   held    +-   rows"
     )
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a model has not converged does not matter here

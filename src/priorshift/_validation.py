@@ -336,7 +336,7 @@ def as_probabilities(P: FloatArray, where: str, tolerance: float = 1e-3) -> Floa
     """
     total = row_sums(P)
     least = float(np.minimum.reduce(P, axis=None)) if P.size else 0.0
-    if P.size and not (least >= -1e-6 and np.abs(total - 1.0).max() <= tolerance):
+    if P.size and not (least >= -1e-6 and np.maximum.reduce(np.abs(total - 1.0)) <= tolerance):
         bad = (P < -1e-6).any(axis=1) | (np.abs(total - 1.0) > tolerance) | ~np.isfinite(total)
         row = int(np.argmax(bad))
         problem = (

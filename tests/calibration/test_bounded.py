@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,8 @@ from priorshift import LabelShiftClassifier
 from priorshift.calibration import Auto, BoundedMap, IdentityMap
 from priorshift.calibration.base import Rows, row_losses
 from priorshift.calibration.bounded import affordable_bounds, bounded, bounds_of
+from priorshift.calibration.matrix import MatrixMap
+from priorshift.risk import compiled
 
 
 def ratios(proba, prior):
@@ -104,6 +107,28 @@ def test_bounds_stay_where_the_map_itself_errs(seed, rows):
     held = Rows(world.proba, world.labels)
     swapped = np.roll(world.proba, 1, axis=1)  # as wrong as a map can be
     assert (affordable_bounds(swapped, held) > 1e-6).all()
+
+
+@pytest.mark.skipif(not compiled.available(), reason="PRIORSHIFT_COMPILED=0: there is one path")
+@pytest.mark.parametrize("K", [2, 10, 40])
+def test_numpy_gives_the_same(K, monkeypatch):
+    """Bounds of classes, and of classes and rows, after a matrix map; zeros among the rows."""
+    rng = np.random.default_rng(K)
+    P, prior = rng.dirichlet(np.full(K, 0.05), 300), rng.dirichlet(np.full(K, 5.0))
+    P[:9] = np.eye(K)[rng.integers(0, K, 9)]
+    weights = np.eye(K) + rng.normal(0.0, 0.1, (K, K))
+    matrix = MatrixMap("matrix", weights, rng.normal(size=K), 1e-6)
+
+    def found():
+        many = bounded(P, prior, np.full(K, 0.05)), bounded(P, prior, np.minimum(P, 0.05) + 1e-6)
+        return *many, matrix(P), BoundedMap(matrix, prior, np.full(K, 0.05))(P)
+
+    fast = found()
+    alone = np.concatenate([matrix(row[None]) for row in P])
+    assert (alone == fast[2]).all()  # whatever other rows there are
+    monkeypatch.setattr(compiled, "available", lambda: False)
+    for one, two in zip(fast, found(), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-12)
 
 
 def test_zeros_stay_zeros_and_nothing_overflows():

@@ -158,7 +158,7 @@ def test_where_fleets_can_be_saved(lived, tmp_path):
         load(tmp_path / "file", mapped=True)
     lived.save(tmp_path / "fleet")
     main = tmp_path / "fleet" / "fleet.json"
-    for text in ("", "[]", json.dumps({"format": 2, "generation": 1, "settings": {}})):
+    for text in ("", "[]", json.dumps({"format": 1, "generation": 1, "settings": {}})):
         main.write_text(text)
         with pytest.raises(FileFormatError):
             load(tmp_path / "fleet")

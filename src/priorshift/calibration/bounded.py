@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from priorshift._numerics import class_shares, row_sums
-from priorshift.calibration.base import Rows, freeze, row_losses
+from priorshift.calibration.base import Rows, freeze, kernels, row_losses
 from priorshift.errors import InputError
+from priorshift.risk import compiled
 from priorshift.typing import FloatArray, IntArray
 
 # How far above f0's bounds may leave the log-loss on the rows that a map was fitted on, in nats.
@@ -103,6 +104,11 @@ def bounded(proba: FloatArray, prior: FloatArray, bounds: FloatArray) -> FloatAr
     >>> bounded(np.array([[0.9999, 0.0001]]), np.array([0.5, 0.5]), np.array([0.1, 0.01])).round(4)
     array([[0.9979, 0.0021]])
     """
+    if compiled.available():
+        done = np.empty(proba.shape)
+        arrays = (compiled.plain(part) for part in (proba, prior, np.atleast_2d(bounds)))
+        kernels().bound(*arrays, done)
+        return done
     ratios = likelihood_ratios(proba, prior)
     np.cbrt(bounds * bounds * ratios, out=ratios, where=ratios < bounds)
     found = ratios * prior

@@ -9,7 +9,7 @@ import numpy as np
 
 from priorshift._numerics import log_floored, row_products, row_softmax
 from priorshift._validation import check_integer, check_number
-from priorshift.calibration.base import Recipe, Rows, freeze
+from priorshift.calibration.base import Recipe, Rows, freeze, kernels
 from priorshift.calibration.folds import best_of
 from priorshift.calibration.scaling import (
     NEWTON_UNKNOWNS,
@@ -20,6 +20,7 @@ from priorshift.calibration.scaling import (
     softmax_rows,
     wide_bias,
 )
+from priorshift.risk import compiled
 from priorshift.typing import AnyArray, FloatArray
 
 # From almost bias-corrected temperature scaling to almost free.
@@ -27,6 +28,8 @@ STRENGTHS = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0001)
 _EXACT, _ROUGH = 1e-8, 1e-4
 # Rows whose part of the Hessian is computed at once: K (K + 1) numbers each.
 _BLOCK = 4096
+# Of so many classes at most compiled products are quicker than those of BLAS.
+_FEW = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +59,11 @@ class MatrixMap:
 
     def __call__(self, proba: FloatArray) -> FloatArray:
         """Return calibrated probabilities."""
+        if self.n_classes <= _FEW and compiled.available():
+            found = np.empty(proba.shape)
+            arrays = (compiled.plain(part) for part in (self.weights, self.bias))
+            kernels().multiply(compiled.plain(proba), self.floor, *arrays, found)
+            return found
         # By pieces of one size: a row's bits must not depend on the rows that come with it.
         scores = row_products(log_floored(proba, self.floor), self.weights)
         return row_softmax(scores + self.bias)

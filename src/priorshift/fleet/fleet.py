@@ -314,7 +314,7 @@ class Fleet:
             if slots[0] < 0:
                 raise InputError(f"there is no stream {name!r} in this fleet of {len(self)}")
             row = self._rows(slots)[0]
-        return self.deployment.start()._replace(state=self._form.from_row(row[:-1]))
+        return self.deployment.start()._replace(state=self._form.from_record(row[:-1]))
 
     def put(self, key: Key, stream: Stream) -> None:
         """Take a stream in, in the place of the one of that id if there is one.
@@ -337,7 +337,7 @@ class Fleet:
                 "does not keep: put(id, stream._replace(memory=()))"
             )
         stream_to_bytes(self.deployment, stream)  # refuses what is no stream of this deployment
-        row = np.append(self._form.to_row(stream.state), self._store.live.calls)
+        row = np.append(self._form.to_record(stream.state), self._store.live.calls)
         with self._lock:
             slots, new = self._names.places([name])
             self._store.write(slots, row[None], self._after(new))

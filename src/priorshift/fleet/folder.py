@@ -21,7 +21,7 @@ from priorshift.fleet.memory import Live
 from priorshift.saving.archive import replacing
 from priorshift.typing import FloatArray
 
-_FORMAT = 1
+_FORMAT = 2
 _MAIN = "fleet.json"
 
 

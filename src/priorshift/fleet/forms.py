@@ -37,8 +37,10 @@ from priorshift.learners.trackers.records import (
     careful_parts,
     from_row,
     kernels,
+    packed,
     plan_of,
     to_row,
+    unpacked,
     with_caution,
 )
 from priorshift.learners.trackers.tracker import Tracker
@@ -85,10 +87,10 @@ def form_of(deployment: Deployment) -> TrackerForm | PlainForm:
 
 
 class TrackerForm:
-    """Streams as rows of ``width`` numbers, for trackers: compiled, on several threads at once.
+    """Streams as records of ``width`` numbers, for trackers: compiled, on several threads at once.
 
-    ``start`` (W,) is the row of a stream that has seen nothing. Row by row the numbers are those of
-    the learner's own step, to the last bit: it is the same compiled function.
+    ``start`` (R,) is the record of a stream that has seen nothing. Its numbers are those of the
+    learner's own step, to the last bit: it is the same compiled function. See ``records.py``.
     """
 
     compiled = True
@@ -109,23 +111,22 @@ class TrackerForm:
         if careful is not None and held is not None:
             first = careful.first_rows(held), first_calls(held.calls, careful.caution)
             self._plan = with_caution(self._plan, careful.chance(held), *first)
-        self.width = self._plan.width
-        self.start = self.to_row(self._fresh)
+        self.width = self._plan.record
+        self.start = self.to_record(self._fresh)
 
-    def to_row(self, state: Any) -> FloatArray:
-        """The row (W,) of a learner's state."""
+    def to_record(self, state: Any) -> FloatArray:
+        """The record (R,) of a learner's state."""
         inner = state.inner if self._careful is not None else state
         row = to_row(inner.tracker if self._auto else inner)
         if self._careful is not None:
             row = np.concatenate([row, to_row(state.unchanged)])
-        if len(row) != self.width:
+        if len(row) != self._plan.width:
             raise InputError("the state has other sizes than those of this fleet's learner")
-        return row
+        return np.asarray(packed(self._plan, row[None])[0])
 
-    def from_row(self, row: FloatArray) -> Any:
-        """The learner's state of a row (W,)."""
-        row = np.array(row)
-        leaves = from_row(self._plan.parts, row)
+    def from_record(self, record: FloatArray) -> Any:
+        """The learner's state of a record (R,)."""
+        leaves = from_row(self._plan.parts, unpacked(self._plan, record[None])[0])
         rest = leaves[-_UNCHANGED_PARTS:] if self._careful is not None else []
         core: Any = self._core
         state = core.shaped(leaves[: len(leaves) - len(rest)])
@@ -177,14 +178,14 @@ class TrackerForm:
         if self._careful is not None:
             called = calls_of(batch.f0_proba)
         tracked = _NOTHING if proba is None else np.empty_like(plain)
-        nats, arguments = np.empty(len(which)), self._plan.arguments
-        kernels().advance(records, which, starts, ratios, plain, called, tracked, nats, *arguments)
+        tables, arguments = (records, records.view(np.float32)), self._plan.arguments
+        kernels().advance(*tables, which, starts, ratios, plain, called, tracked, *arguments)
         if proba is None:
             return
         if self._careful is None:
             proba[...] = tracked
             return
-        belief = records[which, self._plan.at[fields.UNCHANGED]]
+        belief = records[which, self._plan.place(fields.UNCHANGED)]
         proba[...] = self._mixed(np.repeat(belief, np.diff(starts)), batch, tracked)
 
     def _mixed(self, belief: FloatArray, batch: Batch, tracked: FloatArray) -> FloatArray:
@@ -193,53 +194,58 @@ class TrackerForm:
         still = still_proba(self._held, batch.proba, batch.f0_proba)
         return settled(self._held, belief, still, tracked)
 
-    def forecasts(self, rows: FloatArray) -> FloatArray:
+    def forecasts(self, records: FloatArray) -> FloatArray:
         """The class priors (M, K) that streams expect of their next batch."""
-        found = np.empty((len(rows), len(self._plan.prior)))
-        arguments = self._plan.arguments[:4]
-        kernels().forecasts(compiled.plain(rows), np.arange(len(rows)), found, *arguments)
+        found = np.empty((len(records), len(self._plan.prior)))
+        rows = unpacked(self._plan, records)
+        kernels().forecasts(rows, found, *self._plan.arguments[1:5])
         return found
 
-    def predict(self, rows: FloatArray, of: IntArray, batch: Batch) -> FloatArray:
+    def predict(self, records: FloatArray, of: IntArray, batch: Batch) -> FloatArray:
         """Class probabilities (n, K) of rows of a batch; row i belongs to the stream ``of[i]``."""
-        proba = reweight_by(likelihoods(self._source, batch), self.forecasts(rows)[of])
+        proba = reweight_by(likelihoods(self._source, batch), self.forecasts(records)[of])
         if self._careful is None or self._held is None:
             return proba
-        belief = rows[:, self._plan.at[fields.UNCHANGED]]
+        belief = self._numbers(records, fields.UNCHANGED)
         belief = self._careful.next_belief(self._held, belief)
         return self._mixed(belief[of], batch, proba)
 
-    def priors(self, rows: FloatArray) -> FloatArray:
+    def _numbers(self, records: FloatArray, field: int) -> FloatArray:
+        """A number (M,) of records, one of those in float64."""
+        return np.asarray(records[:, self._plan.place(field)])
+
+    def priors(self, records: FloatArray) -> FloatArray:
         """The class priors (M, K) that streams believe in now."""
-        first = self._plan.at[fields.MASS]
-        mass = np.maximum(rows[:, first : first + len(self._plan.prior)], 0.0)
+        first = self._plan.place(fields.MASS)
+        mass = np.maximum(records[:, first : first + len(self._plan.prior)], 0.0)
         prior = np.asarray(mass / mass.sum(axis=-1, keepdims=True))
         if self._careful is None or self._held is None:
             return prior
-        belief = self._unchanged(rows)[:, None]
+        belief = self._unchanged(records)[:, None]
         told = self._careful.told(self._held, self._outer, prior)
         return np.asarray((1.0 - belief) * told + belief * self._outer.prior)
 
-    def _unchanged(self, rows: FloatArray) -> FloatArray:
+    def _unchanged(self, records: FloatArray) -> FloatArray:
         """How likely (M,) it is that nothing has changed in streams."""
-        witnesses = self._plan.at[[fields.BY_EVIDENCE, fields.BY_CALLS]]
-        return np.asarray(rows[:, witnesses].max(axis=1))
+        witnesses = (self._numbers(records, by) for by in (fields.BY_EVIDENCE, fields.BY_CALLS))
+        return np.asarray(np.maximum(*witnesses))
 
-    def changed(self, rows: FloatArray) -> FloatArray:
+    def changed(self, records: FloatArray) -> FloatArray:
         """How likely (M,) streams are to have changed; 1 where safety is off."""
-        return np.ones(len(rows)) if self._careful is None else 1.0 - self._unchanged(rows)
+        return np.ones(len(records)) if self._careful is None else 1.0 - self._unchanged(records)
 
-    def shared_start(self, rows: FloatArray) -> FloatArray:
-        """The row (W,) of a new stream, after what streams with these rows have shown."""
-        return shared_start(self._plan, self.start, rows[:, : self.width])
+    def shared_start(self, records: FloatArray) -> FloatArray:
+        """The record (R,) of a new stream, after what streams with these records have shown."""
+        start, rows = (unpacked(self._plan, part) for part in (self.start[None], records))
+        return np.asarray(packed(self._plan, shared_start(self._plan, start[0], rows)[None])[0])
 
-    def sizes(self, rows: FloatArray) -> FloatArray:
+    def sizes(self, records: FloatArray) -> FloatArray:
         """How many data rows (M,) the present class priors rest on."""
-        return np.asarray(rows[:, self._plan.at[fields.SIZE]])
+        return self._numbers(records, fields.SIZE)
 
-    def rounds(self, rows: FloatArray) -> IntArray:
+    def rounds(self, records: FloatArray) -> IntArray:
         """Batches (M,) that streams have learned from."""
-        return np.asarray(rows[:, self._plan.at[fields.T]].astype(np.int64))
+        return self._numbers(records, fields.T).astype(np.int64)
 
 
 class PlainForm:
@@ -256,17 +262,17 @@ class PlainForm:
             raise InputError(f"the states of {self._learner.name!r} hold {bad}, and not numbers")
         self._ends = np.cumsum([leaf.size for leaf in self._leaves])
         self.width = int(self._ends[-1])
-        self.start = self.to_row(self._template)
+        self.start = self.to_record(self._template)
 
-    def to_row(self, state: Any) -> FloatArray:
-        """The row (W,) of a learner's state."""
+    def to_record(self, state: Any) -> FloatArray:
+        """The record (R,) of a learner's state."""
         row = np.concatenate(leaves_of(state), axis=None, dtype=np.float64)
         if len(row) != self.width:
             raise InputError("the state has other sizes than those of this fleet's learner")
         return row
 
-    def from_row(self, row: FloatArray) -> Any:
-        """The learner's state of a row (W,)."""
+    def from_record(self, row: FloatArray) -> Any:
+        """The learner's state of a record (R,)."""
         parts = np.split(np.asarray(row), self._ends[:-1])
         values: list[Any] = []
         for part, leaf, fresh in zip(parts, self._leaves, leaves_of(self._template), strict=True):
@@ -287,14 +293,14 @@ class PlainForm:
         source, learner = self._source, self._learner
         after = []
         for m, place in enumerate(which):
-            state = self.from_row(records[place, : self.width])
+            state = self.from_record(records[place, : self.width])
             own = slice(int(starts[m]), int(starts[m + 1]))
             with learner.threads(source, state):
                 if proba is None:
                     state = learner.adapt(source, state, batch.rows(own))
                 else:
                     state, proba[own] = learner.adapt_predict(source, state, batch.rows(own))
-            after.append(self.to_row(state))
+            after.append(self.to_record(state))
         for place, row in zip(which, after, strict=True):
             records[place, : self.width] = row
 
@@ -303,19 +309,19 @@ class PlainForm:
         found = np.empty_like(batch.proba)
         for m, row in enumerate(rows):
             own = np.flatnonzero(of == m)
-            state = self.from_row(row[: self.width])
+            state = self.from_record(row[: self.width])
             found[own] = self._learner.predict_proba(self._source, state, batch.rows(own))
         return found
 
     def priors(self, rows: FloatArray) -> FloatArray:
         """The class priors (M, K) that streams believe in now."""
-        states = map(self.from_row, rows[:, : self.width])
+        states = map(self.from_record, rows[:, : self.width])
         found = [self._learner.prior(self._source, state) for state in states]
         return np.array(found).reshape(-1, self._source.n_classes)
 
     def sizes(self, rows: FloatArray) -> FloatArray:
         """How many data rows (M,) the present class priors rest on; NaN where that is not known."""
-        states = map(self.from_row, rows[:, : self.width])
+        states = map(self.from_record, rows[:, : self.width])
         found = [self._learner.effective_size(self._source, state) for state in states]
         return np.array([math.nan if size is None else size for size in found])
 
@@ -332,4 +338,4 @@ class PlainForm:
 
     def rounds(self, rows: FloatArray) -> IntArray:
         """Batches (M,) that streams have learned from."""
-        return np.array([self.from_row(row[: self.width]).t for row in rows], dtype=np.int64)
+        return np.array([self.from_record(row[: self.width]).t for row in rows], dtype=np.int64)

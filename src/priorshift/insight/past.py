@@ -13,7 +13,7 @@ from priorshift._numerics import class_shares, row_argmax
 from priorshift._validation import check_chance, plain_labels
 from priorshift.insight.present import interval_of, judged_then, no_history, on_held_out
 from priorshift.monitoring.believed import covariance, reading
-from priorshift.monitoring.history import FIELDS, History
+from priorshift.monitoring.history import FIELDS, History, nearest_begin
 from priorshift.monitoring.influence import moments_of
 from priorshift.monitoring.metrics import Weighed, accuracy, share_interval
 from priorshift.priors import project_simplex
@@ -105,7 +105,7 @@ def _judged_past(deployment: Deployment, history: History) -> FloatArray:
     rows, size = history.field("rows"), np.maximum(history.field("size"), 1.0)
     ends = np.cumsum(rows)
     begins = np.concatenate([[0.0], ends])
-    first = np.maximum(np.searchsorted(begins, ends - size, side="right") - 1, 0)
+    first = nearest_begin(begins, ends, size)
     covered = (ends - begins[first])[:, None]
 
     def recent(values: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from priorshift.errors import InputError, InputTypeError
-from priorshift.typing import FloatArray
+from priorshift.typing import FloatArray, IntArray
 
 FIELDS = (
     "time",
@@ -135,16 +135,18 @@ class History(NamedTuple):
 
     def last(self, batches: int) -> History:
         """The records that cover the last batches; a merged one may cover more."""
-        return self._last("batches", batches)
+        covered = np.cumsum(self.field("batches")[::-1])
+        first = len(covered) - 1 - int(np.searchsorted(covered, batches))
+        return History(self.records[max(first, 0) :])
 
     def last_rows(self, rows: float) -> History:
-        """The records that cover the last rows."""
-        return self._last("rows", rows)
+        """The last records whose rows are nearest to so many; one at the least.
 
-    def _last(self, name: str, wanted: float) -> History:
-        covered = np.cumsum(self.field(name)[::-1])
-        first = len(covered) - 1 - int(np.searchsorted(covered, wanted))
-        return History(self.records[max(first, 0) :])
+        Records that cover them all would often reach back twice as far: 1,100 rows of two batches
+        of 1,000 are nearer to one of them.
+        """
+        begins = np.concatenate([[0.0], np.cumsum(self.field("rows"))])
+        return History(self.records[nearest_begin(begins, begins[-1:], rows)[0] :])
 
     def check(self, places: int) -> None:
         """Refuse records that no stream can have left, as a damaged file may hold."""
@@ -160,6 +162,27 @@ class History(NamedTuple):
             raise ValueError("the history holds what no batch has left")
         if (np.diff(self.field("round"), prepend=0.0) < 1).any():
             raise ValueError("the rounds of the history do not follow each other")
+
+
+def nearest_begin(begins: FloatArray, ends: FloatArray, rows: FloatArray | float) -> IntArray:
+    """Of each end the record from which on nearest to ``rows`` rows were seen.
+
+    ``begins`` are the rows seen before each record, and at last all of them; ``ends`` some of
+    these, but the first. Of two that are as near it is the later.
+
+    Examples
+    --------
+    >>> begins = np.array([0.0, 1000.0, 2000.0, 3000.0])
+    >>> nearest_begin(begins, begins[1:], 1100.0).tolist()
+    [0, 1, 2]
+    >>> nearest_begin(begins, begins[-1:], 1600.0).tolist()
+    [1]
+    """
+    wanted = ends - rows
+    later = np.searchsorted(begins, wanted)
+    earlier = np.maximum(later - 1, 0)
+    nearer = np.where(wanted - begins[earlier] < begins[later] - wanted, earlier, later)
+    return np.asarray(np.minimum(nearer, np.searchsorted(begins, ends) - 1))
 
 
 def _table_with_room(records: FloatArray, most: int) -> FloatArray:

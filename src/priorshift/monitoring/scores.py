@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtrs
 from scipy.optimize import nnls
 from scipy.special import eval_legendre, fdtrc
 
@@ -129,11 +129,8 @@ class Scores(NamedTuple):
             return Together()
         mean, prior = sums / n, np.full(len(rows), 1.0 / len(rows))
         for _ in range(_STEPS):
-            sides = solve_triangular(
-                np.linalg.cholesky(self._covariance(n, rows, prior)),
-                np.column_stack([self.means.T, mean]),
-                lower=True,
-            )
+            root = np.linalg.cholesky(self._covariance(n, rows, prior))
+            sides, _ = dtrtrs(root, np.column_stack([self.means.T, mean]), lower=1)
             firm = _FIRM * max(float(np.abs(sides).max()), 1.0)  # the shares add up to 1
             sides = np.vstack([sides, np.full(sides.shape[1], firm)])
             try:
@@ -159,9 +156,9 @@ class Scores(NamedTuple):
 
     def _covariance(self, n: int, rows: IntArray, prior: FloatArray) -> FloatArray:
         """V: that of the mean scores of n rows, less what the held-out set says they should be."""
-        gaps = self.means - prior @ self.means
-        inner = np.tensordot(prior / n + prior**2 / rows, self.spreads, axes=1)
-        return np.asarray(inner + (gaps.T * (prior / n)) @ gaps)
+        gaps, D = self.means - prior @ self.means, self.size
+        inner = np.dot((prior / n + prior**2 / rows)[None], self.spreads.reshape(-1, D * D))
+        return np.asarray(inner.reshape(D, D) + (gaps.T * (prior / n)) @ gaps)
 
     def _at(
         self, mean: FloatArray, n: int, rows: IntArray, prior: FloatArray, fitted: int

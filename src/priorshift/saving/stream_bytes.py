@@ -37,6 +37,7 @@ _HEAD = struct.Struct("<4sI16sII")
 _SUM = 16
 _AGAIN = "use another copy of it"
 _ARRAY, _WHOLE, _REAL = range(3)
+_PACK_REAL = struct.Struct("<d").pack
 
 
 def stream_to_bytes(deployment: Deployment, stream: Stream) -> bytes:
@@ -63,10 +64,15 @@ another copy of it
     numbers: list[int] = []
     data: list[bytes] = []
     for leaf, value in zip(form.leaves, form.flat(stream), strict=True):
-        # Almost all leaves are arrays as they were at the start: then nothing is to be worked out.
-        if leaf.is_plain(value):
+        # Almost all leaves are as they were at the start: then nothing is to be worked out.
+        kind = type(value)
+        if kind is np.ndarray and leaf.is_plain(value):
             numbers.extend(leaf.plain)
             data.append(padded(value.tobytes()))
+        elif kind is float and leaf.code == _REAL:
+            data.append(_PACK_REAL(value))
+        elif kind is int and leaf.code == _WHOLE:
+            numbers.append(value)
         else:
             leaf.write(value, numbers, data)
     for record in stream.memory:
@@ -155,14 +161,9 @@ class _Leaf(NamedTuple):
             return cls(where, _REAL, float)
         raise InputError(f"{where} is a {type(fresh).__name__}: {_LEAVES}")
 
-    def is_plain(self, value: Any) -> bool:
-        """Whether a value is an array like that of a fresh state."""
-        return (
-            type(value) is np.ndarray
-            and value.shape == self.shape
-            and value.dtype == self.dtype
-            and value.flags.c_contiguous
-        )
+    def is_plain(self, value: AnyArray) -> bool:
+        """Whether an array is like that of a fresh state."""
+        return value.shape == self.shape and value.dtype == self.dtype and value.flags.c_contiguous
 
     def write(self, value: Any, numbers: list[int], data: list[bytes]) -> None:
         if self.code == _ARRAY:
@@ -174,7 +175,7 @@ class _Leaf(NamedTuple):
         elif self.code == _WHOLE and isinstance(value, Integral):
             numbers.append(int(value))
         elif self.code == _REAL and isinstance(value, Real):
-            data.append(struct.pack("<d", value))
+            data.append(_PACK_REAL(value))
         else:
             self.refuse(value)
 

@@ -43,6 +43,7 @@ HEADERS = {
     "referrer-policy": "no-referrer",
 }
 """On every answer; the page has a policy of its own."""
+_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 class Settings(NamedTuple):
@@ -180,7 +181,7 @@ def build(service: Service, routes: Sequence[Spec]) -> Starlette:
     app = Starlette(
         routes=[
             Route(path, _endpoint(service, methods), methods=None)
-            for path, methods in by_path.items()
+            for path, methods in sorted(by_path.items(), key=_seldom)
         ],
         lifespan=lifespan,
         exception_handlers={404: _nowhere(service)},
@@ -188,6 +189,11 @@ def build(service: Service, routes: Sequence[Spec]) -> Starlette:
     app.router.redirect_slashes = False
     app.state.service = service
     return app
+
+
+def _seldom(route: tuple[str, Any]) -> bool:
+    """Starlette tries one path after the other: those of batches come first."""
+    return not route[0].endswith(("/batches", "/infer"))
 
 
 def _endpoint(service: Service, methods: dict[str, Spec]) -> Any:
@@ -219,9 +225,9 @@ async def _respond(service: Service, request: Request, methods: dict[str, Spec])
     with request_span(route, request.headers) as noted:
         response, client, code = await _handled(service, request, methods, spec, request_id)
         noted.update(_attributes(request, spec, response, code, request_id))
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
-    response.headers["x-request-id"] = request_id
+    had = {name for name, _ in response.raw_headers}
+    response.raw_headers += [pair for pair in _RAW_HEADERS if pair[0] not in had]
+    response.raw_headers.append((b"x-request-id", request_id.encode("latin-1")))
     seconds = time.perf_counter() - start
     service.metrics.request(route, response.status_code, code, seconds)
     log_request(request_id, request, route, client, response.status_code, seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import ipaddress
 import logging
 import os
@@ -124,6 +125,9 @@ def serve(options: argparse.Namespace) -> None:
         )
         server = _server(config, service)
         listener = _listener(options.host, options.port)
+        # What is there by now stays: no search for garbage has to look at it, while all waits.
+        gc.collect()
+        gc.freeze()
         with listener, asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(server.serve(sockets=[listener]))
     except BaseException:

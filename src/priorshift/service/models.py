@@ -137,7 +137,7 @@ class Model:
 
     def labels(self, proba: FloatArray) -> list[Label]:
         """The most probable class of each row."""
-        return [self.classes[k] for k in proba.argmax(axis=1)]
+        return [*map(self.classes.__getitem__, proba.argmax(axis=1).tolist())]
 
     def read(
         self,

@@ -11,8 +11,18 @@ import checks
 from checks import state_bytes
 from priorshift.learners import EM, Careful, Regimes, Tracker
 from priorshift.learners.trackers.careful import Unchanged, still_proba
-from priorshift.learners.trackers.compiled import sums
-from priorshift.learners.trackers.records import kernels, plan_of, to_row
+from priorshift.learners.trackers.compiled import fields, sums
+from priorshift.learners.trackers.components import likelihoods
+from priorshift.learners.trackers.records import (
+    advanced,
+    kernels,
+    packed,
+    plan_of,
+    rounded,
+    to_row,
+    unpacked,
+    with_caution,
+)
 from priorshift.risk import compiled
 from priorshift.source import Batch, build_source
 from priorshift.source.model import ProbabilityModel
@@ -119,24 +129,55 @@ def test_alone_or_among_others_to_the_last_bit(classes):
     """Rows of a table in any order, next to others, learn what they learn alone."""
     learner, source = Tracker(), plain_source(np.full(classes, 1 / classes))
     plan, rng = plan_of(learner, source), np.random.default_rng(3)
-    records = np.tile(to_row(learner.start(source)), (9, 1))
-    alone = [row.copy() for row in records]
+    alone = np.tile(to_row(learner.start(source)), (9, 1))
+    records = packed(plan, alone)
     for batch in batches(classes, 40, 18, seed=4):
         ratios = np.maximum(batch.proba, 1e-9)
         which = rng.permutation(9)[: rng.integers(1, min(9, len(ratios)) + 1)]
         cuts = np.sort(rng.choice(np.arange(1, len(ratios)), len(which) - 1, replace=False))
         starts = np.concatenate([[0], cuts, [len(ratios)]]).astype(np.int64)
-        proba, nats = np.empty_like(ratios), np.empty(len(which))
-        step = kernels().advance
-        step(records, which, starts, ratios, ratios, _NONE, proba, nats, *plan.arguments)
+        proba, tables = np.empty_like(ratios), (records, records.view(np.float32))
+        kernels().advance(*tables, which, starts, ratios, ratios, _NONE, proba, *plan.arguments)
         for m, place in enumerate(which):
-            own, said = ratios[starts[m] : starts[m + 1]].copy(), np.empty(1)
-            found, ends = np.empty_like(own), np.array([0, len(own)])
-            row = alone[place][None]
-            step(row, np.zeros(1, int), ends, own, own, _NONE, found, said, *plan.arguments)
+            own = ratios[starts[m] : starts[m + 1]].copy()
+            found, _ = advanced(plan, alone[place], own, own, predict=True)
             assert (found == proba[starts[m] : starts[m + 1]]).all()
-            assert said[0] == nats[m]
-    assert (records == np.array(alone)).all()
+    assert (unpacked(plan, records) == alone).all()
+    assert (alone[:, plan.at[fields.FIRST] + 1] >= 0.0).any()  # some have a second regime
+
+
+@pytest.mark.parametrize("classes", [2, 40])
+def test_numpy_gives_the_same_likelihood_ratios(classes):
+    """To the last bit: they are quotients of quotients."""
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.full(classes, 0.02), 50)
+    P[:classes] = np.eye(classes)[: len(P)]
+    source, batch = plain_source(rng.dirichlet(np.full(classes, 5.0))), Batch(P, np.zeros((50, 1)))
+    found = likelihoods(source, batch)
+    assert (found == in_numpy(likelihoods, source, batch)).all()
+    assert found.min() == 1e-9
+    assert (found.max(axis=1) == 1.0).all()
+
+
+@pytest.mark.parametrize("caution", [False, True])
+def test_records_hold_rows_to_the_last_bit_in_less_room(caution):
+    """Where values are of float32: in a field of many numbers, and in no other."""
+    source = plain_source(np.full(10, 0.1))
+    plan = plan_of(Tracker(), source)
+    if caution:
+        plan = with_caution(plan, 1e-3, np.ones(10), np.ones(10))
+    row = np.random.default_rng(0).normal(size=(3, plan.width))
+    exact = row.copy()
+    many = (fields.EXPERT_COUNTS, 120), (fields.MOVES, 64), (fields.USED, 8), (fields.PULL, 20)
+    for field, size in (*many, (fields.RECENT, 30))[: 4 + caution]:
+        part = slice(plan.at[field], plan.at[field] + size)
+        exact[:, part] = row[:, part].astype(np.float32)
+    found = packed(plan, row)
+    assert (unpacked(plan, found) == exact).all()
+    assert (rounded(plan, row[0].copy()) == exact[0]).all()
+    assert found.shape == (3, 353 - 106 + (66 - 15) * caution)
+    for field in (fields.T, fields.MASS, fields.SIZE):
+        assert (found[:, plan.place(field)] == row[:, plan.at[field]]).all()
 
 
 @pytest.mark.parametrize("classes", [3, 10, 24, 33])

@@ -31,7 +31,9 @@ def test_experts_forget_exponentially_where_f_is_sure(seed, rate):
     ages = np.arange(len(counts))[::-1]
     for j, lam in enumerate(learner.rates):
         expected = ((1 - lam) ** ages)[:, None] * np.array(counts)
-        np.testing.assert_allclose(state.experts.counts[j], expected.sum(axis=0), atol=1e-6)
+        np.testing.assert_allclose(
+            state.experts.counts[j], expected.sum(axis=0), rtol=1e-6, atol=1e-6
+        )
 
 
 @settings(max_examples=15)

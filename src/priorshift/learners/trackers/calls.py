@@ -129,7 +129,8 @@ def weigh_calls(before: Called, called: IntArray, first: FloatArray) -> Called:
     return Called(
         float(expit(lead)),
         own + here,
-        before.recent * (KEEP ** len(called))[:, None] + here,
+        # In float32, as records.py keeps it.
+        (before.recent * (KEEP ** len(called))[:, None] + here).astype(np.float32).astype(float),
         (1.0 - _SHARE) * np.exp(nats - changed) + _SHARE / len(nats),
     )
 

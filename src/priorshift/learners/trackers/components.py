@@ -25,7 +25,9 @@ from priorshift.learners.trackers.records import (
     advanced,
     forecast_of,
     from_row,
+    kernels,
     plan_of,
+    rounded,
     to_row,
 )
 from priorshift.risk import compiled
@@ -60,6 +62,10 @@ def likelihoods(source: Source, batch: Batch) -> FloatArray:
     >>> likelihoods(source, Batch(np.array([[0.5, 0.5]]), np.zeros((1, 1)))).tolist()
     [[1.0, 0.25]]
     """
+    if compiled.available():
+        found, proba, prior = np.empty(batch.proba.shape), batch.proba, source.prior
+        kernels().scale(compiled.plain(proba), compiled.plain(prior), _SMALLEST_RATIO, found)
+        return found
     ratios = batch.proba / source.prior
     ratios /= np.maximum(np.maximum.reduce(ratios, axis=1, keepdims=True), _TINY)
     return np.maximum(ratios, _SMALLEST_RATIO, out=ratios)
@@ -371,8 +377,16 @@ class ComponentLearner(Learner):
                 self.shaped(from_row(plan.parts, row)), proba, evidence, nats, batch.proba
             )
         state, posterior, nats = self.followed(source, state, evidence)
+        state = self.kept(source, state)
         proba = left_out(posterior, ratios) if predict else None
         return Judged(state, proba, evidence, nats, batch.proba)
+
+    def kept(self, source: Source, state: Any) -> Any:
+        """A state that NumPy has found, with values of float32 where states have them."""
+        if not self.has_plan:
+            return state
+        plan = plan_of(self, source)
+        return self.shaped(from_row(plan.parts, rounded(plan, to_row(state))))
 
     def read(self, source: Source, batch: Batch) -> Batch:
         """The batch as it is read."""
@@ -450,10 +464,18 @@ def bayes(prior: FloatArray, evidence: FloatArray) -> tuple[FloatArray, float]:
 
 
 class Ensemble(NamedTuple):
-    """Forgetting experts: their discounted counts (J, K) and their weights (J,) after the batch."""
+    """Forgetting experts: their discounted counts (J, K) and their weights (J,) after the batch.
+
+    Counts have values of float32, see ``records.py``.
+    """
 
     counts: FloatArray
     weights: FloatArray
+
+    def moved(self, change: FloatArray) -> Ensemble:
+        """Return them with counts moved by ``change`` (J, K), none below 0."""
+        counts = np.maximum(self.counts + change, 0.0).astype(np.float32)
+        return self._replace(counts=counts.astype(np.float64))
 
 
 def fresh_ensemble(experts: int, classes: int) -> Ensemble:

@@ -123,8 +123,7 @@ class EM(ComponentLearner):
         """
         change = counts_change(source, late, late.trace)
         change *= left_after(self.rates, late.age)[:, None]
-        counts = np.maximum(state.experts.counts + change, 0.0)
-        return EmState(state.t, state.experts._replace(counts=counts), state.latest.moved(change))
+        return EmState(state.t, state.experts.moved(change), state.latest.moved(change))
 
     def beliefs(self, source: Source, state: EmState) -> tuple[FloatArray, FloatArray]:
         """Dirichlet counts (J, K) and weights (J,) for the next batch."""

@@ -1,12 +1,14 @@
 """States of trackers as rows of numbers, and the compiled step that they take.
 
 A state of ``EM``, ``Regimes`` or ``Tracker`` is a few small arrays. Laid out one after the other in
-a row of float64 they are what the compiled step works on, alone or as one of many rows of a table.
-Whole numbers (rounds) are exact there up to 2 ** 53.
+a row of float64 they are what the compiled step works on. Whole numbers (rounds) are exact there up
+to 2 ** 53. Fields of many numbers (``_SINGLE``) have values of float32 in every state, so that the
+records of a fleet, where those take half the room, are the same states to the last bit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from math import prod
@@ -22,14 +24,16 @@ from priorshift.source.derived import per_source
 from priorshift.typing import FloatArray, IntArray
 
 _NOTHING = np.empty((0, 0))
-_FIRST, _ONE_ROW = np.zeros(1, dtype=np.int64), np.arange(2)
+# Kept in float32: a part in 10^7 of a count is nothing that rows could tell.
+_SINGLE = {fields.EXPERT_COUNTS, fields.MOVES, fields.USED, fields.PULL, fields.RECENT}
 
 
 class Part(NamedTuple):
-    """An array, or a number, of a state: its place in the row, and its shape."""
+    """An array, or a number, of a state: its place in the row, its shape, whether in float32."""
 
     place: slice
     shape: tuple[int, ...]
+    single: bool
 
 
 class Plan(NamedTuple):
@@ -37,11 +41,13 @@ class Plan(NamedTuple):
 
     ``parts`` are those of the row, in order; ``at`` says where each field begins. ``keep`` (J,) is
     what experts keep of their counts, ``prior`` (K,) the source's, ``numbers`` the settings,
-    ``squares`` (K,) and ``calls`` (K,) what ``Careful`` starts from.
+    ``squares`` (K,) and ``calls`` (K,) what ``Careful`` starts from. ``spans`` (B, 3) are the parts
+    of a row that follow each other in a record: begin, end, whether in float32.
     """
 
     parts: tuple[Part, ...]
     width: int
+    spans: IntArray
     at: IntArray
     keep: FloatArray
     prior: FloatArray
@@ -52,7 +58,18 @@ class Plan(NamedTuple):
     @property
     def arguments(self) -> tuple[Any, ...]:
         """What the compiled step is called with after streams and rows."""
-        return self.at, self.keep, self.prior, self.numbers, self.squares, self.calls
+        return self.spans, self.at, self.keep, self.prior, self.numbers, self.squares, self.calls
+
+    def place(self, field: int) -> int:
+        """Where a field of float64 begins in a record."""
+        spans = self.spans[(self.spans[:, 2] > 0) & (self.spans[:, 0] < self.at[field])]
+        return int(self.at[field] - (spans[:, 1] - spans[:, 0]).sum())
+
+    @property
+    def record(self) -> int:
+        """Numbers of float64 that a record takes: two of float32 share one."""
+        sizes, single = self.spans[:, 1] - self.spans[:, 0], self.spans[:, 2] > 0
+        return int(sizes[~single].sum() + (sizes[single].sum() + 1) // 2)
 
 
 def make_plan(
@@ -93,6 +110,7 @@ def make_plan(
     return Plan(
         parts,
         parts[-1].place.stop,
+        _spans(parts),
         at,
         1.0 - np.asarray(rates, dtype=np.float64),
         np.array(source.prior, dtype=np.float64),
@@ -121,6 +139,7 @@ def with_caution(plan: Plan, chance: float, squares: FloatArray, calls: FloatArr
     return plan._replace(
         parts=plan.parts + parts,
         width=parts[-1].place.stop,
+        spans=_spans(plan.parts + parts),
         at=np.maximum(at, plan.at),
         numbers=numbers,
         squares=squares,
@@ -141,8 +160,64 @@ def _laid_out(
     parts, at = [], np.full(fields.FIELDS, -1, dtype=np.int64)
     for field, shape in shapes:
         at[field], start, width = width, width, width + prod(shape)
-        parts.append(Part(slice(start, width), shape))
+        parts.append(Part(slice(start, width), shape, field in _SINGLE))
     return tuple(parts), at
+
+
+def _spans(parts: tuple[Part, ...]) -> IntArray:
+    """Where parts of one type that lie side by side begin and end, and whether in float32."""
+    found: list[list[int]] = []
+    for place, _, single in parts:
+        if found and found[-1][2] == single:
+            found[-1][1] = place.stop
+        else:
+            found.append([place.start, place.stop, int(single)])
+    return np.array(found)
+
+
+def packed(plan: Plan, rows: FloatArray) -> FloatArray:
+    """Records (M, R) of rows (M, W): what is in float64, then what is in float32.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> source = SimpleNamespace(prior=np.array([0.5, 0.5]))
+    >>> plan = make_plan(source, (1.0, 0.5), 0, False, {fields.SHARE: 0.1})
+    >>> row = np.arange(12.0)[None]
+    >>> packed(plan, row).shape, bool((unpacked(plan, packed(plan, row)) == row).all())
+    ((1, 9), True)
+    """
+    found = np.zeros((len(rows), plan.record))
+    for part, place in _places(plan, found):
+        part[...] = rows[:, place]
+    return found
+
+
+def unpacked(plan: Plan, records: FloatArray) -> FloatArray:
+    """Rows (M, W) of records (M, R), which may have more numbers at their end."""
+    found = np.empty((len(records), plan.width))
+    for part, place in _places(plan, np.ascontiguousarray(records)):
+        found[:, place] = part
+    return found
+
+
+def _places(plan: Plan, records: FloatArray) -> Iterator[tuple[Any, slice]]:
+    """Each span of records, and its place in the row; they are the compiled step's."""
+    double = int(sum(b - a for a, b, single in plan.spans if not single))
+    tables = records, records.view(np.float32)
+    places = [0, 2 * double]
+    for a, b, single in plan.spans.tolist():
+        first = places[single]
+        places[single] += b - a
+        yield tables[single][:, first : first + b - a], slice(a, b)
+
+
+def rounded(plan: Plan, row: FloatArray) -> FloatArray:
+    """The row (W,) with values of float32 where they are kept so, in place."""
+    for a, b, single in plan.spans.tolist():
+        if single:
+            row[a:b] = row[a:b].astype(np.float32)
+    return row
 
 
 def careful_parts(classes: int, calls: int) -> list[tuple[int, tuple[int, ...]]]:
@@ -204,7 +279,7 @@ def from_row(parts: tuple[Part, ...], row: FloatArray) -> list[Any]:
     """The arrays, which are parts of the row, and the numbers of a state."""
     return [
         row[place].reshape(shape) if len(shape) > 1 else row[place] if shape else row[place.start]
-        for place, shape in parts
+        for place, shape, _ in parts
     ]
 
 
@@ -218,20 +293,15 @@ def advanced(
     plan: Plan, row: FloatArray, ratios: FloatArray, evidence: FloatArray, predict: bool
 ) -> tuple[FloatArray | None, float]:
     """Let one stream learn, in place; return its rows' probabilities if asked, and the nats."""
-    number = len(evidence)
-    starts = _ONE_ROW if number == 1 else np.array([0, number])
-    proba = np.empty((number, len(plan.prior))) if predict else _NOTHING
-    nats, plain_ratios = np.empty(1), plain(ratios)
+    proba = np.empty((len(evidence), len(plan.prior))) if predict else _NOTHING
+    plain_ratios = plain(ratios)
     learned_from = plain_ratios if evidence is ratios else plain(evidence)
-    arguments = plan.arguments
-    kernels().advance(
-        row[None], _FIRST, starts, learned_from, plain_ratios, _FIRST, proba, nats, *arguments
-    )
-    return proba if predict else None, float(nats[0])
+    nats = kernels().advance_one(row, learned_from, plain_ratios, proba, *plan.arguments)
+    return proba if predict else None, nats
 
 
 def forecast_of(plan: Plan, row: FloatArray) -> FloatArray:
     """The class prior (K,) that one stream expects of its next batch."""
     found = np.empty((1, len(plan.prior)))
-    kernels().forecasts(row[None], _FIRST, found, *plan.arguments[:4])
+    kernels().forecasts(row[None], found, *plan.arguments[1:5])
     return np.asarray(found[0])

@@ -467,7 +467,7 @@ class Regimes(ComponentLearner):
         if self.learn:
             left = left_in_book(state.book, rows, state.t - late.age)
             change[J:] = left[:, None] * believed_change(source, late, centre[J:], belief)
-        experts = state.experts._replace(counts=np.maximum(state.experts.counts + change[:J], 0.0))
+        experts = state.experts.moved(change[:J])
         book = state.book._replace(counts=np.maximum(state.book.counts + change[J:], 0.0))
         latest = state.latest.moved(change)
         after: AnyState = state._replace(experts=experts, book=book, latest=latest)

@@ -61,7 +61,7 @@ def weigh_calls(x: Any, called: Any, at: Any, first: Any) -> None:
         x[weights + j] = (1.0 - _SHARE) * math.exp(nats[j] - changed) + _SHARE / J
         kept = _KEEP[j] ** rows
         for c in range(K):
-            x[recent + j * K + c] = x[recent + j * K + c] * kept + here[c]
+            x[recent + j * K + c] = np.float32(x[recent + j * K + c] * kept + here[c])
     for c in range(K):
         x[own + c] += here[c]
     lead = math.log(max(belief, _TINY) / max(1.0 - belief, _TINY)) + unchanged - changed

@@ -13,6 +13,19 @@ _LARGE, _MOST_STEPS, _FRESH, _ABOVE = 256, 10, 3, 1.0 + 1e-9
 _TINY = 1e-300
 
 
+@strict
+def scale(proba: Any, prior: Any, least: float, found: Any) -> None:
+    """Likelihood ratios (n, K), each row scaled to a largest entry of 1, none below ``least``."""
+    K = proba.shape[1]
+    for i in range(len(proba)):
+        row, ratios, top = proba[i], found[i], _TINY
+        for k in range(K):
+            ratios[k] = row[k] / prior[k]
+            top = max(top, ratios[k])
+        for k in range(K):
+            ratios[k] = max(ratios[k] / top, least)
+
+
 @inlined
 def look_at_row(alpha: Any, sums: Any, row: Any, h: int, K: int, counts: Any) -> Any:
     """Weigh component h by one row; return the row's likelihood under it."""

@@ -30,11 +30,17 @@ from priorshift.learners.trackers.compiled.fields import (
     TRUST_SHARE,
     T,
 )
-from priorshift.learners.trackers.compiled.look import left_out, look_at_row, look_at_rows, turn
+from priorshift.learners.trackers.compiled.look import (
+    left_out,
+    look_at_row,
+    look_at_rows,
+    scale,
+    turn,
+)
 from priorshift.learners.trackers.compiled.sums import bayes, dot, log_sum, total
 from priorshift.risk.compiled._njit import inlined, strict
 
-__all__ = ["advance", "forecasts", "keep_answers", "weigh"]
+__all__ = ["advance", "advance_one", "forecasts", "keep_answers", "scale", "weigh"]
 
 _SOURCE_SHARE = 0.1
 _TINY = 1e-300
@@ -228,16 +234,73 @@ def follow(
     return nats
 
 
+@inlined
+def _space(at: Any, J: int, K: int, rows: int) -> Any:
+    """What a round of up to so many rows works in."""
+    S = at[SLOTS]
+    H = J + S
+    alpha, counts, centre = np.empty(H * K), np.empty(H * K), np.empty(H * K)
+    columns, space = np.empty((2, K, rows)), np.empty((12, rows))
+    components, step, classes = np.empty((4, H)), np.empty(S * S), np.empty((4, K))
+    return alpha, counts, centre, components, step, classes, columns, space
+
+
+@inlined
+def _take(
+    x: Any,
+    batch: Any,
+    plain: Any,
+    called: Any,
+    proba: Any,
+    at: Any,
+    keep: Any,
+    prior: Any,
+    numbers: Any,
+    squares: Any,
+    calls: Any,
+    spaces: Any,
+) -> Any:
+    """A round of one stream, whose row is x; return the log evidence of the batch."""
+    alpha, counts, centre, components, step, classes, columns, space = spaces
+    parts = (components[0], components[1], components[2], components[3])
+    predict = len(proba) > 0
+    nats = follow(
+        x,
+        batch,
+        at,
+        keep,
+        prior,
+        numbers,
+        alpha,
+        counts,
+        centre,
+        parts,
+        step,
+        classes,
+        columns,
+        space,
+        predict,
+    )
+    if predict:
+        turn(plain, columns)
+        left_out(plain, columns, components[3], alpha, centre, len(prior), proba, space)
+    chance = numbers[CHANCE]
+    if chance > 0.0:
+        weigh_within(x, batch, called, nats, at, prior, chance, squares, calls, classes)
+    return nats
+
+
 @strict
 def advance(
     records: Any,
+    singles: Any,
     which: Any,
     starts: Any,
     ratios: Any,
     plain: Any,
     called: Any,
     proba: Any,
-    nats: Any,
+    spans: Any,
     at: Any,
     keep: Any,
     prior: Any,
@@ -249,8 +312,9 @@ def advance(
 
     Parameters
     ----------
-    records : (N, W) array
-        Streams; ``which`` (M,) are those that learn, no one twice.
+    records : (N, R) array
+        Streams; ``which`` (M,) are those that learn, no one twice. ``singles`` (N, 2 R) is the same
+        memory as float32.
     starts : (M + 1,) array
         Where the rows of each begin in ``ratios`` (n, K), likelihood ratios to learn from.
     plain, proba : (n, K) arrays
@@ -258,59 +322,107 @@ def advance(
         rows; ``proba`` has no rows where they are not asked for.
     called : (n,) array
         What f0 calls each row, see ``calls.py``; of no account where nothing can change.
-    nats : (M,) array
-        Where to put the log evidence of each batch.
-    at, keep, prior, numbers, squares, calls
+    spans, at, keep, prior, numbers, squares, calls
         The ``Plan`` of the learner.
     """
-    J, K, S = len(keep), len(prior), at[SLOTS]
-    H = J + S
-    alpha, counts, centre = np.empty(H * K), np.empty(H * K), np.empty(H * K)
-    components, step = np.empty((4, H)), np.empty(S * S)
-    parts = (components[0], components[1], components[2], components[3])
-    classes, predict, most = np.empty((4, K)), len(proba) > 0, 1
+    J, K, most, double, predict = len(keep), len(prior), 1, 0, len(proba) > 0
     for m in range(len(which)):
         most = max(most, starts[m + 1] - starts[m])
-    columns, space = np.empty((2, K, most)), np.empty((12, most))
+    for b in range(len(spans)):
+        if spans[b, 2] == 0:
+            double += spans[b, 1] - spans[b, 0]
+    x, spaces = np.empty(spans[-1, 1]), _space(at, J, K, most)
     for m in range(len(which)):
-        x, a, b = records[which[m]], starts[m], starts[m + 1]
-        batch = ratios[a:b]
-        nats[m] = follow(
+        whole, halves, a, b = records[which[m]], singles[which[m]], starts[m], starts[m + 1]
+        _unpack(x, whole, halves, spans, double)
+        said = proba[a:b] if predict else proba
+        _take(
             x,
-            batch,
+            ratios[a:b],
+            plain[a:b],
+            called[a:b],
+            said,
             at,
             keep,
             prior,
             numbers,
-            alpha,
-            counts,
-            centre,
-            parts,
-            step,
-            classes,
-            columns,
-            space,
-            predict,
+            squares,
+            calls,
+            spaces,
         )
-        if predict:
-            turn(plain[a:b], columns)
-            left_out(plain[a:b], columns, components[3], alpha, centre, K, proba[a:b], space)
-        chance = numbers[CHANCE]
-        if chance > 0.0:
-            weigh_within(x, batch, called[a:b], nats[m], at, prior, chance, squares, calls, classes)
+        _pack(x, whole, halves, spans, double)
 
 
 @strict
-def forecasts(
-    records: Any, which: Any, found: Any, at: Any, keep: Any, prior: Any, numbers: Any
-) -> None:
+def _copy(source: Any, a: int, target: Any, b: int, size: int) -> None:
+    """Numbers from a on to where b is, in the target's type."""
+    # Parts of arrays: whole ones would be asked for negative places, number by number.
+    found, kept = source[a : a + size], target[b : b + size]
+    for k in range(size):
+        kept[k] = found[k]
+
+
+@inlined
+def _unpack(x: Any, whole: Any, halves: Any, spans: Any, double: int) -> None:
+    """The row x of a record; its numbers of float32 begin after ``double`` others."""
+    one, two = 0, 2 * double
+    for s in range(len(spans)):
+        a, size = spans[s, 0], spans[s, 1] - spans[s, 0]
+        if spans[s, 2] == 0:
+            _copy(whole, one, x, a, size)
+            one += size
+        else:
+            _copy(halves, two, x, a, size)
+            two += size
+
+
+@inlined
+def _pack(x: Any, whole: Any, halves: Any, spans: Any, double: int) -> None:
+    """The record of a row x."""
+    one, two = 0, 2 * double
+    for s in range(len(spans)):
+        a, size = spans[s, 0], spans[s, 1] - spans[s, 0]
+        if spans[s, 2] == 0:
+            _copy(x, a, whole, one, size)
+            one += size
+        else:
+            _copy(x, a, halves, two, size)
+            two += size
+
+
+@strict
+def advance_one(
+    x: Any,
+    ratios: Any,
+    plain: Any,
+    proba: Any,
+    spans: Any,
+    at: Any,
+    keep: Any,
+    prior: Any,
+    numbers: Any,
+    squares: Any,
+    calls: Any,
+) -> Any:
+    """Let one stream, a row of a tracker alone, learn in place; return the batch's log evidence."""
+    spaces, nobody = _space(at, len(keep), len(prior), len(ratios)), np.empty(0, np.int64)
+    nats = _take(x, ratios, plain, nobody, proba, at, keep, prior, numbers, squares, calls, spaces)
+    for s in range(len(spans)):
+        if spans[s, 2] == 1:
+            for k in range(spans[s, 0], spans[s, 1]):
+                x[k] = np.float32(x[k])
+    return nats
+
+
+@strict
+def forecasts(rows: Any, found: Any, at: Any, keep: Any, prior: Any, numbers: Any) -> None:
     """The class prior (M, K) that each stream expects of its next batch."""
     J, K, S = len(keep), len(prior), at[SLOTS]
     H = J + S
     alpha, sums, weights = np.empty(H * K), np.empty(H), np.empty(H)
     base, step, pair = np.empty(K), np.empty(S * S), np.empty(2)
-    for m in range(len(which)):
-        x = records[which[m]]
+    for m in range(len(rows)):
+        x = rows[m]
         _believe(x, at, keep, prior, numbers, alpha, sums, base)
         _lend(x, at[EXPERT_WEIGHTS], J, numbers[SHARE], weights)
         if S > 0:
