@@ -5,6 +5,7 @@ speed      streams of one row each a call, against a loop over trackers of anoth
 memory     a million streams: resident memory, and of the same memory-mapped with 1 % active
 kills      a process that learns without end, killed again and again
 short      many streams of 50 single rows: the shared prior against separate trackers, real files
+season     streams that move together, or each by itself: ``together=True`` against separate trackers
 single     ``adapt`` of one row through the classifier, this source tree against another (--before)
 """
 
@@ -424,6 +425,71 @@ def _short(
     return [100.0 * float(error) for error in errors]
 
 
+def moving_priors(
+    kind: str, calls: int, own: np.ndarray, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Class priors (streams, K) of every call: the own one of a stream times a factor that moves.
+
+    ``sin``: it swings once in 50 calls; ``switch``: it is one of two, by turns, for 25 calls each;
+    ``apart``: it swings for each stream at another time, and for each class, too.
+    """
+    streams, K = own.shape
+    phases = np.linspace(0.0, 2.0 * np.pi, K, endpoint=False)
+    if kind == "apart":
+        phases = rng.uniform(0.0, 2.0 * np.pi, (streams, K))
+    two = rng.normal(0.0, 1.0, (2, K))
+    for call in range(calls):
+        swing = 1.5 * np.sin(2.0 * np.pi * call / 50.0 + phases)
+        priors = own * np.exp(two[call // 25 % 2] if kind == "switch" else swing)
+        yield priors / priors.sum(axis=1, keepdims=True)
+
+
+def season(args: argparse.Namespace) -> None:
+    """Single rows; all streams in each call, or a tenth of them; errors up to 20, 50, 200 rows."""
+    warnings.simplefilter("ignore")
+    print("file, factor, present | for 20, 50, 200 rows of a stream: f0, known prior, separate,")
+    print("together: error in %; gap closed: separate, together")
+    for name in args.files.split(","):
+        P0, y0, P1, y1 = problem(name)
+        clf = LabelShiftClassifier.from_probabilities(
+            P0, y0, args.learner, safety=args.safety, guard=False
+        )
+        for kind in ("sin", "switch", "apart"):
+            for present in (1.0, 0.1):
+                wrong = _season(clf, kind, present, P1, y1, args.streams, args.rounds)
+                cells = []
+                for rows in (20, 50, 200):
+                    part = 100.0 * wrong[: round(rows / present)].mean(axis=0)
+                    closed = (part[0] - part[2:]) / (part[0] - part[1])
+                    cells.append(" ".join([*(f"{x:.2f}" for x in part), *(f"{x:.3f}" for x in closed)]))
+                print(f"{name}, {kind}, {present:.0%} | {' | '.join(cells)}", flush=True)
+
+
+def _season(
+    clf: LabelShiftClassifier,
+    kind: str,
+    present: float,
+    P1: np.ndarray,
+    y1: np.ndarray,
+    streams: int,
+    rounds: int,
+) -> np.ndarray:
+    """Errors (calls, 4) of f0, with the known prior, of separate trackers, and together."""
+    rng, K = np.random.default_rng(1), P1.shape[1]
+    own, calls = rng.dirichlet(np.ones(K), streams), round(rounds / present)
+    of_class, ratios = [np.flatnonzero(y1 == k) for k in range(K)], clf._read(P1).proba
+    ratios = ratios / clf.source_.prior
+    fleets, found = (Fleet(clf), Fleet(clf, together=True)), np.empty((calls, 4))
+    for call, priors in enumerate(moving_priors(kind, calls, own, rng)):
+        ids = np.sort(rng.choice(streams, round(present * streams), replace=False))
+        labels = (priors[ids].cumsum(axis=1) < rng.random(len(ids))[:, None]).sum(axis=1)
+        rows = np.array([rng.choice(of_class[k]) for k in np.minimum(labels, K - 1)])
+        said = [P1[rows].argmax(axis=1), (ratios[rows] * priors[ids]).argmax(axis=1)]
+        said += [fleet.adapt_predict(ids, P1[rows]) for fleet in fleets]
+        found[call] = [(one != y1[rows]).mean() for one in said]
+    return found
+
+
 _SINGLE = """
 settings = {key: eval(value) for key, value in (word.split("=") for word in sys.argv[3:])}
 clf, rows = made(sys.argv[2], **settings), draw(700)[0]
@@ -471,7 +537,7 @@ def single(args: argparse.Namespace) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Measure one thing, and print it."""
     parser = argparse.ArgumentParser(prog="benchmarks.fleet", description=__doc__)
-    parser.add_argument("what", choices=("together", "speed", "memory", "kills", "short", "single"))
+    parser.add_argument("what", choices=("together", "speed", "memory", "kills", "short", "season", "single"))
     parser.add_argument("--streams", type=int)
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--kills", type=int, default=50)
@@ -488,9 +554,10 @@ def main(argv: list[str] | None = None) -> int:
         "speed": 100_000,
         "memory": 1_000_000,
         "short": 1000,
+        "season": 1000,
     }
     args.streams = args.streams or streams.get(args.what)
-    args.rounds = args.rounds or {"together": 100, "speed": 9, "single": 10}.get(args.what)
+    args.rounds = args.rounds or {"together": 100, "speed": 9, "season": 200, "single": 10}.get(args.what)
     if args.what in ("single", "speed") and args.before is None:
         parser.error(f"{args.what} needs --before, the src folder of another source tree")
     globals()[args.what](args)

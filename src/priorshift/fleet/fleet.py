@@ -17,12 +17,13 @@ from priorshift.classifier import LabelShiftClassifier
 from priorshift.classifier import load as load_classifier
 from priorshift.errors import FileFormatError, InputError, InputTypeError
 from priorshift.fleet.folder import Files, is_fleet, read_main, read_names, write_fleet
-from priorshift.fleet.forms import form_of
+from priorshift.fleet.forms import PlainForm, form_of
 from priorshift.fleet.ids import Key, Names, as_keys, grouped
 from priorshift.fleet.log import entries
 from priorshift.fleet.mapped import Mapped
 from priorshift.fleet.memory import Live, Memory
 from priorshift.fleet.shared import SAMPLE
+from priorshift.fleet.together import GAINS, Common, bring, nats_of
 from priorshift.monitoring import prior_interval
 from priorshift.risk.compiled import interruptible
 from priorshift.saving import refusing, stream_to_bytes
@@ -75,6 +76,9 @@ class Fleet:
     shared_prior : bool
         Let new streams start from what others have shown, in the place of the source's prior: then
         what a stream is depends on the streams before it. For many streams of few rows.
+    together : bool
+        Let streams that move together (a common season) learn from each other: then what a stream
+        is depends on all others. Where they do not, nothing is passed on. See docs/fleet.md.
     n_jobs : int, optional
         Threads; by default one for each core.
     forget_after : int, optional
@@ -103,6 +107,7 @@ class Fleet:
         classifier: LabelShiftClassifier,
         *,
         shared_prior: bool = False,
+        together: bool = False,
         n_jobs: int | None = None,
         forget_after: int | None = None,
     ) -> None:
@@ -120,10 +125,20 @@ class Fleet:
         self._start, self._fitted = self._form.start, 0
         if shared_prior:  # or a refusal
             self._start = self._form.shared_start(np.empty((0, self._form.width)))
+        self._common: Common | None = None
+        if together:
+            if isinstance(self._form, PlainForm):
+                raise InputError(
+                    "together=True needs a tracker and its compiled step: fit with learner='auto' "
+                    "without features, 'tracker', 'em' or 'regimes', and install numba"
+                )
+            self._common = Common.first(self._form)
+        self._then = self._now()  # what the start was fitted under
         self._names = Names()
         self.lost: list[Key] = []
         # One number more: the call that a stream was last seen in.
-        self._store: Memory | Mapped = Memory(self._form.width + 1, self._form.compiled)
+        width = self._form.width + len(self._then) + 1
+        self._store: Memory | Mapped = Memory(width, self._form.compiled)
         self._lock = Lock()
         self._pool = ThreadPoolExecutor(self.n_jobs) if self.n_jobs > 1 else None
 
@@ -337,8 +352,9 @@ class Fleet:
                 "does not keep: put(id, stream._replace(memory=()))"
             )
         stream_to_bytes(self.deployment, stream)  # refuses what is no stream of this deployment
-        row = np.append(self._form.to_record(stream.state), self._store.live.calls)
+        row = self._form.to_record(stream.state)
         with self._lock:
+            row = np.concatenate([row, self._now(), [self._store.live.calls]])
             slots, new = self._names.places([name])
             self._store.write(slots, row[None], self._after(new))
             self._names.add(new)
@@ -395,6 +411,10 @@ class Fleet:
         """
         with self._lock:
             slots, store = self._names.taken(), self._store
+            settings = {"forget_after": self.forget_after, "shared_prior": self.shared_prior}
+            chunks = (store.read(slots[a : a + _AT_ONCE]) for a in range(0, len(slots), _AT_ONCE))
+            if self._common is not None:
+                settings["together"] = True
             write_fleet(
                 path,
                 self.classifier.save,
@@ -402,8 +422,9 @@ class Fleet:
                 store.width,
                 self._names,
                 store.live.calls,
-                (store.read(slots[a : a + _AT_ONCE]) for a in range(0, len(slots), _AT_ONCE)),
-                {"forget_after": self.forget_after, "shared_prior": self.shared_prior},
+                chunks,
+                settings,
+                self._common_row(),
             )
 
     def close(self) -> None:
@@ -442,7 +463,7 @@ class Fleet:
         distance, changed = np.empty(len(slots)), np.empty(len(slots))
         total, rounds = np.zeros(K), 0
         for a in range(0, len(slots), _AT_ONCE):
-            rows = self._store.read(slots[a : a + _AT_ONCE])
+            rows = self._rows(slots[a : a + _AT_ONCE])
             own = slice(a, a + len(rows))
             priors = form.priors(rows)
             distance[own] = 0.5 * np.abs(priors - source.prior).sum(axis=1)
@@ -450,7 +471,7 @@ class Fleet:
             total += priors.sum(axis=0)
             rounds += int(form.rounds(rows).sum())
         top = np.argsort(-distance, kind="stable")[:most]
-        rows = self._store.read(slots[top])
+        rows = self._rows(slots[top])
         moved = zip(
             self._names.of(slots[top]),
             form.rounds(rows).tolist(),
@@ -476,13 +497,18 @@ class Fleet:
                 names, tail = store.named()
                 self._names = read_names(names)
                 self.lost = _lost(self._names, store.lost, tail)
-                if store.width != self._store.width or self._names.size > store.live.size:
+                size = self._names.size + len(self._common_row())
+                if store.width != self._store.width or size > store.live.size:
                     raise FileFormatError("its parts do not fit together")
                 if not mapped:
                     slots = self._names.taken()
                     for a in range(0, len(slots), _AT_ONCE):
                         part = slots[a : a + _AT_ONCE]
                         self._store.write(part, store.read(part), store.live)
+                if self._common is not None:
+                    row = store.read(np.array([self._names.size]))[0]
+                    ends = self._form.width, self._form.width + len(GAINS) - 1
+                    self._common = Common(row[: ends[0]], row[slice(*ends)])
             except BaseException:
                 store.close()
                 raise
@@ -490,6 +516,8 @@ class Fleet:
             self._store = store
         else:
             self._store.live = store.live._replace(names=0)
+            if self._common is not None:
+                self._store.live = self._store.live._replace(size=self._names.size)
             store.close()
 
     def _current(self, keys: list[Key]) -> IntArray:
@@ -508,16 +536,32 @@ class Fleet:
         return np.asarray(self._store.live.calls - self._store.seen(slots) >= self.forget_after)
 
     def _rows(self, slots: IntArray) -> FloatArray:
-        """Records (M, W + 1); that of a new stream where the slot is -1."""
-        found = np.empty((len(slots), self._form.width + 1))
+        """Records of streams as they are now; that of a new stream where the slot is -1."""
+        found = np.empty((len(slots), self._store.width))
         there = slots >= 0
         found[there] = self._store.read(slots[there])
         found[~there] = self._first()
+        if self._common is not None:
+            bring(self._form, found, np.arange(len(found)), self._now(), self._common.gain)
         return found
 
     def _first(self) -> FloatArray:
-        """The record (W + 1,) of a stream that has seen nothing."""
-        return np.append(self._start, self._store.live.calls)
+        """The record of a stream that has seen nothing."""
+        then = self._then if self.shared_prior else self._now()
+        return np.concatenate([self._start, then, [self._store.live.calls]])
+
+    def _now(self) -> FloatArray:
+        """The common class prior (K,); nothing where streams do not learn together."""
+        return np.empty(0) if self._common is None else self._common.prior(self._form)
+
+    def _common_row(self) -> FloatArray:
+        """The common stream as the record that is saved after all others; none where it is not."""
+        found = np.zeros((0 if self._common is None else 1, self._store.width))
+        if self._common is not None:
+            record, weights = self._common
+            found[0, : len(record)] = record
+            found[0, len(record) : len(record) + len(weights)] = weights
+        return found
 
     def _learn_start(self) -> None:
         """Fit what new streams start from, each time that there were a tenth more calls."""
@@ -528,7 +572,7 @@ class Fleet:
         slots = self._names.taken()
         # Spread over all streams: old and new ones alike.
         some = slots[np.unique(np.linspace(0, len(slots) - 1, SAMPLE).astype(int))[: len(slots)]]
-        self._start = self._form.shared_start(self._store.read(some))
+        self._start, self._then = self._form.shared_start(self._rows(some)), self._now()
 
     def _learn_batch(self, ids: Any, batch: Batch, predict: bool) -> FloatArray:
         """Learn from rows that the model has read; their probabilities, where asked for."""
@@ -561,14 +605,22 @@ class Fleet:
         old = np.flatnonzero(~fresh)
         fresh[old[self._idle(slots[old])]] = True
 
+        common, now = self._common, self._now()
+        nats = np.zeros((0 if common is None else len(batch.proba), len(GAINS)))
+
         def step(records: FloatArray, which: IntArray, a: int, b: int) -> None:
             own = slice(int(starts[a]), int(starts[b]))
             part = None if proba is None else proba[own]
             shifted = starts[a : b + 1] - starts[a]
+            if common is not None:
+                nats[own] = nats_of(self._form, records[which], shifted, batch.rows(own), now)
+                bring(self._form, records, which, now, common.gain)
             self._form.learn(records, which, shifted, batch.rows(own), part, self._pool)
             records[which, -1] = live.calls
 
         self._store.update(slots, np.flatnonzero(fresh), self._first(), step, live)
+        if common is not None:
+            self._common = common.learned(self._form, batch, nats)
         self._names.add(new)
         if self.forget_after is not None and live.calls % self.forget_after == 0:
             there = self._names.taken()

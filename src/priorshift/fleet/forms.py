@@ -52,6 +52,7 @@ from priorshift.typing import FloatArray, IntArray
 
 # Fewer streams than this are not worth a second thread.
 _FEW = 512
+_TINY = 1e-300
 _NOTHING, _NOTHING_CALLED = np.empty((0, 0)), np.empty(0, dtype=np.int64)
 _UNCHANGED_PARTS = len(careful_parts(2, 2))
 
@@ -238,6 +239,22 @@ class TrackerForm:
         """The record (R,) of a new stream, after what streams with these records have shown."""
         start, rows = (unpacked(self._plan, part) for part in (self.start[None], records))
         return np.asarray(packed(self._plan, shared_start(self._plan, start[0], rows)[None])[0])
+
+    def ratios(self, batch: Batch) -> FloatArray:
+        """The likelihood ratios (n, K) that streams learn from."""
+        return with_labels(likelihoods(self._source, batch), batch.known)
+
+    def tilt(self, records: FloatArray, factors: FloatArray) -> None:
+        """Multiply what records (M, W) have counted by factors (M, K), in place; sums stay."""
+        rows, at, K = unpacked(self._plan, records), self._plan.at, len(self._plan.prior)
+        sizes = len(self._plan.keep), int(at[fields.SLOTS]), 1
+        for field, size in zip((fields.EXPERT_COUNTS, fields.COUNTS, fields.MASS), sizes, strict=True):
+            if size:
+                part = rows[:, at[field] : at[field] + size * K].reshape(-1, size, K)
+                tilted = part * factors[:, None]
+                sums = np.maximum(tilted.sum(axis=-1, keepdims=True), _TINY)
+                part[...] = tilted * (part.sum(axis=-1, keepdims=True) / sums)
+        records[:, : self.width] = packed(self._plan, rows)
 
     def sizes(self, records: FloatArray) -> FloatArray:
         """How many data rows (M,) the present class priors rest on."""
