@@ -23,7 +23,7 @@ from priorshift.fleet.log import entries
 from priorshift.fleet.mapped import Mapped
 from priorshift.fleet.memory import Live, Memory
 from priorshift.fleet.shared import SAMPLE
-from priorshift.fleet.together import GAINS, Common, bring, nats_of
+from priorshift.fleet.together import Common, evidence, follow
 from priorshift.monitoring import prior_interval
 from priorshift.risk.compiled import interruptible
 from priorshift.saving import refusing, stream_to_bytes
@@ -132,7 +132,7 @@ class Fleet:
                     "together=True needs a tracker and its compiled step: fit with learner='auto' "
                     "without features, 'tracker', 'em' or 'regimes', and install numba"
                 )
-            self._common = Common.first(self._form)
+            self._common = Common(self._form.start)
         self._then = self._now()  # what the start was fitted under
         self._names = Names()
         self.lost: list[Key] = []
@@ -507,8 +507,8 @@ class Fleet:
                         self._store.write(part, store.read(part), store.live)
                 if self._common is not None:
                     row = store.read(np.array([self._names.size]))[0]
-                    ends = self._form.width, self._form.width + len(GAINS) - 1
-                    self._common = Common(row[: ends[0]], row[slice(*ends)])
+                    width = self._form.width
+                    self._common = Common(row[:width], float(row[width]))
             except BaseException:
                 store.close()
                 raise
@@ -542,7 +542,7 @@ class Fleet:
         found[there] = self._store.read(slots[there])
         found[~there] = self._first()
         if self._common is not None:
-            bring(self._form, found, np.arange(len(found)), self._now(), self._common.gain)
+            follow(self._form, found, np.arange(len(found)), self._common)
         return found
 
     def _first(self) -> FloatArray:
@@ -558,9 +558,7 @@ class Fleet:
         """The common stream as the record that is saved after all others; none where it is not."""
         found = np.zeros((0 if self._common is None else 1, self._store.width))
         if self._common is not None:
-            record, weights = self._common
-            found[0, : len(record)] = record
-            found[0, len(record) : len(record) + len(weights)] = weights
+            found[0, : self._form.width + 1] = np.append(*self._common)
         return found
 
     def _learn_start(self) -> None:
@@ -605,16 +603,16 @@ class Fleet:
         old = np.flatnonzero(~fresh)
         fresh[old[self._idle(slots[old])]] = True
 
-        common, now = self._common, self._now()
-        nats = np.zeros((0 if common is None else len(batch.proba), len(GAINS)))
+        common, nats = self._common, np.zeros(len(batch.proba))
 
         def step(records: FloatArray, which: IntArray, a: int, b: int) -> None:
             own = slice(int(starts[a]), int(starts[b]))
             part = None if proba is None else proba[own]
             shifted = starts[a : b + 1] - starts[a]
             if common is not None:
-                nats[own] = nats_of(self._form, records[which], shifted, batch.rows(own), now)
-                bring(self._form, records, which, now, common.gain)
+                told = records[which], shifted, batch.rows(own)
+                nats[own] = evidence(self._form, *told, common)
+                follow(self._form, records, which, common)
             self._form.learn(records, which, shifted, batch.rows(own), part, self._pool)
             records[which, -1] = live.calls
 
