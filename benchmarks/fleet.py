@@ -461,7 +461,9 @@ def season(args: argparse.Namespace) -> None:
                 for rows in (20, 50, 200):
                     part = 100.0 * wrong[: round(rows / present)].mean(axis=0)
                     closed = (part[0] - part[2:]) / (part[0] - part[1])
-                    cells.append(" ".join([*(f"{x:.2f}" for x in part), *(f"{x:.3f}" for x in closed)]))
+                    cells.append(
+                        " ".join([*(f"{x:.2f}" for x in part), *(f"{x:.3f}" for x in closed)])
+                    )
                 print(f"{name}, {kind}, {present:.0%} | {' | '.join(cells)}", flush=True)
 
 
@@ -537,7 +539,9 @@ def single(args: argparse.Namespace) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Measure one thing, and print it."""
     parser = argparse.ArgumentParser(prog="benchmarks.fleet", description=__doc__)
-    parser.add_argument("what", choices=("together", "speed", "memory", "kills", "short", "season", "single"))
+    parser.add_argument(
+        "what", choices=("together", "speed", "memory", "kills", "short", "season", "single")
+    )
     parser.add_argument("--streams", type=int)
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--kills", type=int, default=50)
@@ -557,7 +561,9 @@ def main(argv: list[str] | None = None) -> int:
         "season": 1000,
     }
     args.streams = args.streams or streams.get(args.what)
-    args.rounds = args.rounds or {"together": 100, "speed": 9, "season": 200, "single": 10}.get(args.what)
+    args.rounds = args.rounds or {"together": 100, "speed": 9, "season": 200, "single": 10}.get(
+        args.what
+    )
     if args.what in ("single", "speed") and args.before is None:
         parser.error(f"{args.what} needs --before, the src folder of another source tree")
     globals()[args.what](args)

@@ -411,8 +411,10 @@ class Fleet:
         """
         with self._lock:
             slots, store = self._names.taken(), self._store
-            settings = {"forget_after": self.forget_after, "shared_prior": self.shared_prior}
-            chunks = (store.read(slots[a : a + _AT_ONCE]) for a in range(0, len(slots), _AT_ONCE))
+            settings: dict[str, Any] = {
+                "forget_after": self.forget_after,
+                "shared_prior": self.shared_prior,
+            }
             if self._common is not None:
                 settings["together"] = True
             write_fleet(
@@ -422,7 +424,7 @@ class Fleet:
                 store.width,
                 self._names,
                 store.live.calls,
-                chunks,
+                (store.read(slots[a : a + _AT_ONCE]) for a in range(0, len(slots), _AT_ONCE)),
                 settings,
                 self._common_row(),
             )
@@ -506,9 +508,7 @@ class Fleet:
                         part = slots[a : a + _AT_ONCE]
                         self._store.write(part, store.read(part), store.live)
                 if self._common is not None:
-                    row = store.read(np.array([self._names.size]))[0]
-                    width = self._form.width
-                    self._common = Common(row[:width], float(row[width]))
+                    self._common = self._saved_common(store.read(np.array([self._names.size]))[0])
             except BaseException:
                 store.close()
                 raise
@@ -560,6 +560,13 @@ class Fleet:
         if self._common is not None:
             found[0, : self._form.width + 1] = np.append(*self._common)
         return found
+
+    def _saved_common(self, row: FloatArray) -> Common:
+        """The common stream of a record that was saved."""
+        width = self._form.width
+        if not row.any():  # never written
+            raise FileFormatError("the record of the common stream is missing")
+        return Common(row[:width], float(row[width]))
 
     def _learn_start(self) -> None:
         """Fit what new streams start from, each time that there were a tenth more calls."""
@@ -668,6 +675,11 @@ def load(
             raise InputError(f"{os.fspath(path)}: holds no fleet, and only those can be mapped")
         return load_classifier(path, **given)
     files, settings = read_main(Path(os.fsdecode(path)))
+    if mapped and settings.get("together"):
+        raise InputError(
+            f"{os.fspath(path)}: streams of this fleet learn together, and only in memory: load "
+            "without mapped=True"
+        )
     classifier = load_classifier(files.model, **given)
     fleet = Fleet(classifier, n_jobs=n_jobs, **settings)
     fleet._attach(files, mapped, sync)

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,7 +64,8 @@ def read_main(folder: Path) -> tuple[Files, dict[str, Any]]:
             )
         settings = main["settings"]
         generation = int(main["generation"])
-        if not isinstance(settings, dict) or set(settings) != {"forget_after", "shared_prior"}:
+        known = {"forget_after", "shared_prior"}
+        if not isinstance(settings, dict) or set(settings) - {"together"} != known:
             raise TypeError("its settings are others")
     except FileFormatError:
         raise
@@ -81,11 +83,12 @@ def write_fleet(
     calls: int,
     chunks: Iterator[FloatArray],
     settings: dict[str, Any],
+    more: FloatArray,
 ) -> Files:
     """Write a fleet to a folder; one that is there stays until the new one is whole.
 
     ``chunks`` yields the records of all streams, in the order of ``names.keys()``: slots are dealt
-    out anew.
+    out anew. ``more`` (M, W) are records after them, of no stream.
     """
     folder = Path(path)
     if folder.is_file():
@@ -109,7 +112,8 @@ def write_fleet(
         file.write(log)
         file.flush()
         os.fsync(file.fileno())
-    write_records(files.records, width, digest, Live(calls, len(keys), len(log)), chunks)
+    live = Live(calls, len(keys) + len(more), len(log))
+    write_records(files.records, width, digest, live, chain(chunks, [more]))
     files.journal.touch(mode=0o600)
     main = {"format": _FORMAT, "generation": generation, "settings": settings}
     with replacing(folder / _MAIN) as file:

@@ -248,7 +248,9 @@ class TrackerForm:
         """Multiply what records (M, W) have counted by factors (M, K), in place; sums stay."""
         rows, at, K = unpacked(self._plan, records), self._plan.at, len(self._plan.prior)
         sizes = len(self._plan.keep), int(at[fields.SLOTS]), 1
-        for field, size in zip((fields.EXPERT_COUNTS, fields.COUNTS, fields.MASS), sizes, strict=True):
+        for field, size in zip(
+            (fields.EXPERT_COUNTS, fields.COUNTS, fields.MASS), sizes, strict=True
+        ):
             if size:
                 part = rows[:, at[field] : at[field] + size * K].reshape(-1, size, K)
                 tilted = part * factors[:, None]
