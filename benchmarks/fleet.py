@@ -5,7 +5,7 @@ speed      streams of one row each a call, against a loop over trackers of anoth
 memory     a million streams: resident memory, and of the same memory-mapped with 1 % active
 kills      a process that learns without end, killed again and again
 short      many streams of 50 single rows: the shared prior against separate trackers, real files
-season     streams that move together, or each by itself: ``together=True`` against separate trackers
+season     streams that move together, or do not: ``together=True`` against separate trackers
 single     ``adapt`` of one row through the classifier, this source tree against another (--before)
 """
 

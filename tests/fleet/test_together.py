@@ -24,7 +24,7 @@ def clf(make):
 def everything(fleet):
     """All that a fleet has learned, to the bit; names sorted, since slots may differ."""
     keys = sorted(fleet.ids, key=str)
-    record, odds = fleet._common
+    _, record, odds = fleet._common
     states = [state_bytes(fleet.stream(key).state) for key in keys]
     then = fleet._store.read(fleet._names.slots(keys)).tobytes()
     return fleet._store.live, keys, states, then, record.tobytes(), odds

@@ -132,7 +132,7 @@ class Fleet:
                     "together=True needs a tracker and its compiled step: fit with learner='auto' "
                     "without features, 'tracker', 'em' or 'regimes', and install numba"
                 )
-            self._common = Common(self._form.start)
+            self._common = Common(self._form, self._form.start)
         self._then = self._now()  # what the start was fitted under
         self._names = Names()
         self.lost: list[Key] = []
@@ -508,7 +508,10 @@ class Fleet:
                         part = slots[a : a + _AT_ONCE]
                         self._store.write(part, store.read(part), store.live)
                 if self._common is not None:
-                    self._common = self._saved_common(store.read(np.array([self._names.size]))[0])
+                    row, width = store.read(np.array([self._names.size]))[0], self._form.width
+                    if not row.any():  # never written
+                        raise FileFormatError("the record of the common stream is missing")
+                    self._common = self._common._replace(record=row[:width], odds=float(row[width]))
             except BaseException:
                 store.close()
                 raise
@@ -542,7 +545,7 @@ class Fleet:
         found[there] = self._store.read(slots[there])
         found[~there] = self._first()
         if self._common is not None:
-            follow(self._form, found, np.arange(len(found)), self._common)
+            follow(self._common, found, np.arange(len(found)))
         return found
 
     def _first(self) -> FloatArray:
@@ -552,21 +555,14 @@ class Fleet:
 
     def _now(self) -> FloatArray:
         """The common class prior (K,); nothing where streams do not learn together."""
-        return np.empty(0) if self._common is None else self._common.prior(self._form)
+        return np.empty(0) if self._common is None else self._common.prior()
 
     def _common_row(self) -> FloatArray:
         """The common stream as the record that is saved after all others; none where it is not."""
         found = np.zeros((0 if self._common is None else 1, self._store.width))
         if self._common is not None:
-            found[0, : self._form.width + 1] = np.append(*self._common)
+            found[0, : self._form.width + 1] = np.append(*self._common[1:])
         return found
-
-    def _saved_common(self, row: FloatArray) -> Common:
-        """The common stream of a record that was saved."""
-        width = self._form.width
-        if not row.any():  # never written
-            raise FileFormatError("the record of the common stream is missing")
-        return Common(row[:width], float(row[width]))
 
     def _learn_start(self) -> None:
         """Fit what new streams start from, each time that there were a tenth more calls."""
@@ -618,14 +614,14 @@ class Fleet:
             shifted = starts[a : b + 1] - starts[a]
             if common is not None:
                 told = records[which], shifted, batch.rows(own)
-                nats[own] = evidence(self._form, *told, common)
-                follow(self._form, records, which, common)
+                nats[own] = evidence(common, *told)
+                follow(common, records, which)
             self._form.learn(records, which, shifted, batch.rows(own), part, self._pool)
             records[which, -1] = live.calls
 
         self._store.update(slots, np.flatnonzero(fresh), self._first(), step, live)
         if common is not None:
-            self._common = common.learned(self._form, batch, nats)
+            self._common = common.learned(batch, nats)
         self._names.add(new)
         if self.forget_after is not None and live.calls % self.forget_after == 0:
             there = self._names.taken()

@@ -31,17 +31,18 @@ _MOST_ROWS, _AT_ONCE = 2000, 4096
 
 
 class Common(NamedTuple):
-    """The common stream: its record (R,), and the log odds that streams move together."""
+    """The common stream: its form, its record (R,), and the log odds of moving together."""
 
+    form: TrackerForm
     record: FloatArray
     odds: float = _FIRST
 
-    def prior(self, form: TrackerForm) -> FloatArray:
+    def prior(self) -> FloatArray:
         """The common class prior (K,), none of it near 0."""
-        prior = form.priors(self.record[None])[0]
+        prior = self.form.priors(self.record[None])[0]
         return np.asarray((1.0 - _EVEN) * prior + _EVEN / len(prior))
 
-    def learned(self, form: TrackerForm, batch: Batch, nats: FloatArray) -> Common:
+    def learned(self, batch: Batch, nats: FloatArray) -> Common:
         """What it is after a call with these rows, and the evidence ``nats`` (n,) of each.
 
         The order of the rows changes no bit of it.
@@ -51,34 +52,32 @@ class Common(NamedTuple):
         if len(order) > _MOST_ROWS:
             order = order[np.linspace(0, len(order) - 1, _MOST_ROWS).astype(int)]
         record, ends = self.record[None].copy(), np.array([0, len(order)])
-        form.learn(record, np.zeros(1, np.int64), ends, batch.rows(order), None, None)
+        self.form.learn(record, np.zeros(1, np.int64), ends, batch.rows(order), None, None)
         odds = _KEEP * self.odds + (1.0 - _KEEP) * _FIRST + math.fsum(nats)
-        return Common(record[0], odds)
+        return self._replace(record=record[0], odds=odds)
 
 
-def follow(form: TrackerForm, records: FloatArray, which: IntArray, common: Common) -> None:
+def follow(common: Common, records: FloatArray, which: IntArray) -> None:
     """Bring the rows ``which`` (M,) of ``records`` to the common class prior of now, in place.
 
     Records end with the common class prior (K,) that they were left with, and one number more.
     """
-    now = common.prior(form)
+    now = common.prior()
     then = slice(-1 - len(now), -1)
     for a in range(0, len(which), _AT_ONCE):
         some = which[a : a + _AT_ONCE]
         if common.odds > 0.0:
             there = records[some]
-            form.tilt(there, now / there[:, then])
+            common.form.tilt(there, now / there[:, then])
             records[some] = there
         records[some, then] = now
 
 
-def evidence(
-    form: TrackerForm, records: FloatArray, starts: IntArray, batch: Batch, common: Common
-) -> FloatArray:
+def evidence(common: Common, records: FloatArray, starts: IntArray, batch: Batch) -> FloatArray:
     """Nats (n,) by which rows of streams with these records (M, W) speak for moving together."""
-    now, apart = common.prior(form), form.forecasts(records)
+    now, apart = common.prior(), common.form.forecasts(records)
     joint = apart * (now / records[:, -1 - len(now) : -1])
     joint /= joint.sum(axis=1, keepdims=True)
-    of, ratios = np.repeat(np.arange(len(records)), np.diff(starts)), form.ratios(batch)
+    of, ratios = np.repeat(np.arange(len(records)), np.diff(starts)), common.form.ratios(batch)
     fits = ((ratios * prior[of]).sum(axis=1) for prior in (joint, apart))
     return np.asarray(np.subtract(*map(np.log, fits)))
