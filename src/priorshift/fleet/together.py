@@ -23,7 +23,7 @@ from priorshift.source import Batch
 from priorshift.typing import FloatArray, IntArray
 
 # Log odds of moving together before all evidence, and what is kept of evidence with every call.
-_FIRST, _KEEP = -3.0, 0.99
+_FIRST, _KEEP = -30.0, 0.99
 # The share of the common class prior that is spread evenly: of rare classes little is known.
 _EVEN = 0.02
 # Rows of a call that the common stream learns from, and records that are changed at a time.
