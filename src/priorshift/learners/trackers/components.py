@@ -39,11 +39,8 @@ _SMALLEST_RATIO = 1e-9
 # Components that carry less than this are left out of a prediction; together they change no
 # probability by more than their sum.
 _NEGLIGIBLE = 1e-6
-# Rows of a batch that make another EM step worth its while, the most steps, and how many more a
-# component takes at most because it has seen little.
-_LARGE, _MOST_STEPS, _FRESH = 256, 10, 3
-# Two sums that differ by rounding alone give the same number of steps.
-_ABOVE = 1.0 + 1e-9
+# Rows of a batch that make another EM step worth its while, and the most steps.
+_LARGE, _MOST_STEPS = 256, 10
 _TINY = 1e-300
 RATES = (1.0, 15 / 16, *(2.0**-j for j in range(1, 11)))
 """Forgetting rates of the experts: from "this batch alone" to the last thousand rounds."""
@@ -116,25 +113,17 @@ class Look(NamedTuple):
     centre: FloatArray
 
 
-def em_steps(rows: int, totals: FloatArray) -> IntArray:
-    """How many EM steps a batch takes in components that are worth ``totals`` (H,) rows.
+def em_steps(rows: int) -> int:
+    """How many EM steps a batch takes: one row one, few rows two, and more of them up to ten.
 
-    One row takes one, few rows two, and more of them up to ten: the next batch goes on from where
-    few rows have led, and of many at once nothing may be left over. Where a component has seen
-    little there is nothing to go on from: it takes one more for every time that the batch has as
-    many rows as it is worth, up to three.
+    The next batch goes on from where few rows have led; of many at once nothing may be left over.
 
     Examples
     --------
-    >>> [int(em_steps(rows, np.array([1e9]))[0]) for rows in (1, 100, 256, 1500, 10**6)]
+    >>> [em_steps(rows) for rows in (1, 100, 256, 1500, 10**6)]
     [1, 2, 3, 7, 10]
-    >>> em_steps(100, np.array([3.0, 40.0, 90.0, 2000.0])).tolist()
-    [5, 4, 3, 2]
     """
-    if rows == 1:
-        return np.ones(len(totals), dtype=np.intp)
-    fresh = np.minimum(_ABOVE * rows / totals, _FRESH).astype(np.intp)
-    return np.minimum(2 + rows // _LARGE + fresh, _MOST_STEPS)
+    return 1 if rows == 1 else min(2 + rows // _LARGE, _MOST_STEPS)
 
 
 def look(alpha: FloatArray, ratios: FloatArray) -> Look:
@@ -170,12 +159,10 @@ def look(alpha: FloatArray, ratios: FloatArray) -> Look:
     centre = alpha / total[:, None]
     fit = centre @ turned
     counts = centre * ((1.0 / fit) @ ratios)
-    steps = em_steps(rows, total)
-    for step in range(1, int(steps.max())):
-        on = steps > step
-        centre[on] = (alpha[on] + counts[on]) / (total[on] + rows)[:, None]
-        fit[on] = centre[on] @ turned
-        counts[on] = centre[on] * ((1.0 / fit[on]) @ ratios)
+    for _ in range(em_steps(rows) - 1):
+        centre = (alpha + counts) / (total + rows)[:, None]
+        fit = centre @ turned
+        counts = centre * ((1.0 / fit) @ ratios)
     whole = np.floor(counts)
     reached = alpha + whole
     gain = (counts - whole) * np.log(reached) - counts * np.log(centre)

@@ -9,7 +9,7 @@ from priorshift.learners.trackers.compiled.sums import dot, dots, log_rising, to
 from priorshift.risk.compiled._njit import inlined, strict
 
 _NEGLIGIBLE = 1e-6
-_LARGE, _MOST_STEPS, _FRESH, _ABOVE = 256, 10, 3, 1.0 + 1e-9
+_LARGE, _MOST_STEPS = 256, 10
 _TINY = 1e-300
 
 
@@ -84,8 +84,7 @@ def look_at_rows(
     for k in range(K):
         centre[a + k] = alpha[a + k] / totals[h]
     fits = _expected(ratios, columns, a, K, counts, centre, weighed, sums)
-    fresh = int(min(_ABOVE * rows / totals[h], _FRESH))
-    for _ in range(min(2 + rows // _LARGE + fresh, _MOST_STEPS) - 1):
+    for _ in range(min(2 + rows // _LARGE, _MOST_STEPS) - 1):
         for k in range(K):
             centre[a + k] = (alpha[a + k] + counts[a + k]) / (totals[h] + rows)
         fits = _expected(ratios, columns, a, K, counts, centre, weighed, sums)
