@@ -13,7 +13,17 @@ from sklearn.linear_model import LogisticRegression
 from checks import every_learner, state_bytes
 from priorshift import LabelShiftClassifier
 from priorshift.errors import FileFormatError, InputError
-from priorshift.learners import ATLAS, FTFWH, FTH, LEARNERS, Auto, Learner, Tracker, as_learner
+from priorshift.learners import (
+    ATLAS,
+    FTFWH,
+    FTH,
+    LEARNERS,
+    Auto,
+    Careful,
+    Learner,
+    Tracker,
+    as_learner,
+)
 from priorshift.monitoring.guard import Guard
 from priorshift.priors import BBSE, MLLS
 from priorshift.saving import stream_from_bytes, stream_to_bytes
@@ -370,7 +380,31 @@ def test_batch_shares_count_the_rows_and_change_nothing(source):
     assert np.mean(realised) < 0.7 * np.mean(drawn_with)
 
 
-@pytest.mark.parametrize("learner", [Tracker(), FTH(), Auto(), ATLAS()], ids=lambda one: one.name)
+def test_batch_shares_go_on_from_the_prior_to_the_rows(source):
+    """Without a past: nearer to where EM ends, which the rows alone decide, than the prior is."""
+    deployment = Deployment(source, Tracker())
+    batch = source.read(draw(60, 11, (0.8, 0.15, 0.05))[0])
+    stream = deployment.start()
+    after, _ = deployment.step(stream, batch)
+    end = np.full(3, 1 / 3)
+    for _ in range(2000):
+        proba = batch.proba / source.prior * end
+        end = (proba / proba.sum(axis=1, keepdims=True)).mean(axis=0)
+    gaps = [
+        np.abs(x - end).max()
+        for x in (deployment.batch_shares(stream, batch), deployment.prior(after))
+    ]
+    assert gaps[0] < 0.5 * gaps[1]
+
+
+def test_batch_shares_are_those_of_f0_while_nothing_has_changed(source):
+    deployment = Deployment(source, Careful(Tracker(), caution=np.inf))
+    batch = source.read(draw(60, 12, (0.8, 0.15, 0.05))[0])
+    found = deployment.batch_shares(deployment.start(), batch)
+    np.testing.assert_allclose(found, batch.f0_proba.mean(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("learner", [FTH(), ATLAS()], ids=lambda one: one.name)
 def test_batch_shares_are_the_mean_of_what_adapt_predict_says(source, learner):
     deployment = Deployment(source, learner)
     stream = lived(deployment)

@@ -24,6 +24,11 @@ from priorshift.monitoring.shift import ShiftState, follow_shift, start_shift
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray, IntArray
 
+# Of the rows that a class prior rests on, the part that counts beside those of a batch itself, and
+# the EM steps from one to the other.
+_KEPT, _STEPS = 0.25, 3
+_TINY = 1e-300
+
 
 class Stream(NamedTuple):
     """What one stream has learned.
@@ -208,13 +213,20 @@ class Deployment:
     def batch_shares(self, stream: Stream, batch: Batch) -> FloatArray:
         """The shares (K,) of the classes among the rows of a batch themselves; changes nothing.
 
-        The mean of the probabilities that the rows would have if the batch were the stream's next:
-        the prior is learned from the batch as well, and each row counts once. A row whose label is
-        known (``batch.known``) counts as that.
+        The mean of the probabilities that the rows would have if the batch were the stream's next,
+        each row counted once. Learners that go by likelihoods speak of what rows are drawn with:
+        from there some EM steps lead on to these rows, as far as something has changed. A row whose
+        label is known (``batch.known``) counts as that.
         """
-        state, learner = stream.state, self.learner
-        with learner.threads(self.source, state):
-            _, proba = learner.adapt_predict(self.source, state, batch)
+        state, learner, source = stream.state, self.learner, self.source
+        with learner.threads(source, state):
+            after, proba = learner.adapt_predict(source, state, batch)
+            size = learner.effective_size(source, state) if learner.guarded else None
+            if size is not None:
+                likely, read = learner.unchanged(source, after), learner.prior(source, after)
+                ratios = learner.predict_proba(source, after, batch) / np.maximum(read, _TINY)
+                counted = _counted(ratios, read, _KEPT * size * learner.prior(source, state))
+                proba = likely * proba + (1.0 - likely) * counted
         proba = self._mixed(stream, batch.f0_proba, proba)
         if batch.known is not None:
             known = batch.known >= 0
@@ -268,3 +280,11 @@ class Deployment:
     def prior(self, stream: Stream) -> FloatArray:
         """The class prior (K,) that the learner believes in now."""
         return self.learner.prior(self.source, stream.state)
+
+
+def _counted(ratios: FloatArray, prior: FloatArray, before: FloatArray) -> FloatArray:
+    """Class probabilities (n, K) after EM steps from a class prior, beside ``before`` (K,) rows."""
+    proba = ratios * prior
+    for _ in range(_STEPS):
+        proba = ratios * (before + (proba / proba.sum(axis=1, keepdims=True)).sum(axis=0))
+    return np.asarray(proba / proba.sum(axis=1, keepdims=True))
