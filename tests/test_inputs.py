@@ -275,6 +275,22 @@ def test_probabilities_and_logits_need_no_model():
             np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+def test_columns_of_a_frame_are_named_after_the_labels():
+    P = np.random.default_rng(0).dirichlet(np.ones(3), 60)
+    y, names = np.array(["tin", "gold", "lead"])[P.argmax(axis=1)], ["tin", "gold", "lead"]
+    frame = pd.DataFrame(P, columns=names)
+    clf = LabelShiftClassifier.from_probabilities(frame, y, "fth")
+    assert (clf.predict(frame) == y).all()
+    digits = pd.DataFrame(P, columns=[2, 0, 1])
+    clf = LabelShiftClassifier.from_probabilities(digits, np.array([2, 0, 1])[P.argmax(axis=1)])
+    assert (clf.predict(digits) == np.array([2, 0, 1])[P.argmax(axis=1)]).all()
+    with pytest.raises(InputError, match=r"named \['tin', 'gold', 'lead'\], and"):
+        LabelShiftClassifier.from_probabilities(frame, y, classes=["gold", "lead", "tin"])
+    # Names that are none of the labels say nothing: the columns are in sorted order, as of arrays.
+    plain = LabelShiftClassifier.from_probabilities(frame.set_axis(["a", "b", "c"], axis=1), y)
+    assert plain.estimator.classes == ["gold", "lead", "tin"]
+
+
 def test_columns_of_probabilities_are_named():
     P = np.random.default_rng(0).dirichlet(np.ones(3), 60)
     y = P.argmax(axis=1)

@@ -127,6 +127,19 @@ def test_a_row_a_little_off_is_refused(row):
         as_probabilities(np.array([[0.5, 0.5], row]), "P")
 
 
+@pytest.mark.parametrize(
+    ("rows", "advice"),
+    [
+        ([[0.33, 0.33, 0.33], [0.5, 0.3, 0.2]], "rounded, divide each row by its sum"),
+        ([[50.0, 30.0, 20.0], [33.0, 33.0, 33.0]], "percent, divide by 100"),
+        ([[-2.0, 1.0, 0.5], [3.0, 0.0, 0.1]], "logits, which from_logits takes"),
+    ],
+)
+def test_what_no_probabilities_look_like_is_said(rows, advice):
+    with pytest.raises(InputError, match=f"add up to 1: these look .*{advice}"):
+        as_probabilities(np.array(rows), "P")
+
+
 @pytest.mark.parametrize("row", [[0.5, 0.5005], [1.0, -1e-9]])
 def test_rounding_is_repaired(row):
     found = as_probabilities(np.array([row]), "P")

@@ -341,7 +341,7 @@ def as_probabilities(P: FloatArray, where: str, tolerance: float = 1e-3) -> Floa
         row = int(np.argmax(bad))
         problem = (
             f"is not a probability vector: smallest entry {P[row].min():.4g}, sum "
-            f"{total[row]:.4g}; entries must be >= 0 and add up to 1"
+            f"{total[row]:.4g}; entries must be >= 0 and add up to 1{_remedy(P, total)}"
         )
         raise InputError(
             f"{where} row {row} (counted from 0) {problem}", row=row, problem=f"{where} {problem}"
@@ -350,6 +350,19 @@ def as_probabilities(P: FloatArray, where: str, tolerance: float = 1e-3) -> Floa
         P = np.maximum(P, 0.0)
         total = row_sums(P)
     return np.asarray(P / total[:, None])
+
+
+def _remedy(P: FloatArray, total: FloatArray) -> str:
+    """What rows that are no probability vectors look like, and what to do then."""
+    if not np.isfinite(total).all():
+        return ""
+    if P.min() < -1e-6:
+        return ": these look like logits, which from_logits takes (or take their softmax)"
+    if np.abs(total - 100.0).max() < 5.0:
+        return ": these look like percent, divide by 100"
+    if np.abs(total - 1.0).max() < 0.05:
+        return ": these look rounded, divide each row by its sum"
+    return ""
 
 
 def check_integer(value: object, name: str, least: int) -> int:

@@ -263,7 +263,7 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             Its labels.
         learner, **settings
             As for the class; ``classes`` are the labels in the order of the columns, by default
-            sorted.
+            that of the names of a frame's columns where these are the labels, else sorted.
 
         Examples
         --------
@@ -302,6 +302,12 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         classes = settings.get("classes")
         if classes is None:
             classes = _column_labels(np.unique(y), np.shape(rows)[1:])
+            classes = _as_named(classes, column_names(rows))
+        elif (named := _as_named(classes, column_names(rows))) is not classes:
+            raise InputError(
+                f"the columns are named {plain_labels(named)}, and classes= has these labels in "
+                "another order: leave classes= out, or put the columns into its order"
+            )
         model = ProbabilityModel(classes=plain_labels(np.asarray(classes)), logits=logits)
         settings = {"features": PROBABILITIES, **settings}
         return cls(model, learner, **settings).fit(rows, y)
@@ -1308,6 +1314,21 @@ def _column_labels(labels: AnyArray, shape: tuple[int, ...]) -> AnyArray:
         f"there are {columns} columns, and {len(labels)} labels in y: pass classes=, the labels in "
         "the order of the columns"
     )
+
+
+def _as_named(labels: Any, names: list[Any] | None) -> Any:
+    """Labels in the order in which columns are named after them; as they are where none is.
+
+    Examples
+    --------
+    >>> _as_named(np.array(["lead", "tin"]), ["tin", "lead"]).tolist()
+    ['tin', 'lead']
+    """
+    texts = [str(label) for label in plain_labels(np.asarray(labels))]
+    named = [str(name) for name in names or ()]
+    if named == texts or sorted(named) != sorted(texts):
+        return labels
+    return np.asarray(labels)[[texts.index(name) for name in named]]
 
 
 def load(
