@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -15,7 +16,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -847,6 +848,16 @@ def test_a_model_that_is_upside_down_is_told():
         PriorshiftWarning, match=r"right less often than guessing .* \['no', 'yes'\]"
     ):
         LabelShiftClassifier.from_probabilities(p, WORDS[Y0], "fth")
+
+
+def test_a_model_that_is_never_wrong_may_have_seen_the_rows():
+    forest = RandomForestClassifier(20, bootstrap=False, random_state=0).fit(X0, Y0)
+    assert len(X0) >= 200
+    with pytest.warns(PriorshiftWarning, match=rf"right on all {len(X0)} held-out rows: if it"):
+        LabelShiftClassifier(forest, "fth").fit(X0, Y0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PriorshiftWarning)
+        LabelShiftClassifier(forest, "fth").fit(*draw(300, 8))
 
 
 def test_a_class_prior_to_ask_for_may_be_named_by_labels():

@@ -72,6 +72,8 @@ SAMPLE = 16
 _MANY_ROWS = 4096
 # Standard errors below what guesses would be right.
 _SURE = 3.0
+# Rows without an error that are no accident of a few.
+_NEVER_WRONG = 200
 
 
 class Batch(NamedTuple):
@@ -515,7 +517,9 @@ def build_source(
     if within is not None and need == "must":
         shares = within[order] / np.bincount(indices)[indices[order]]
         data = replace(data, weights=shares.astype(np.float32))
-    _warn_of_chance(proba, indices, names)
+    _warn_of_guesses(proba, indices, names)
+    if fitted:
+        _warn_of_no_errors(proba, indices)
     loss_object = loss_by_name(loss)
     prior = _prior(prior, names, classes, indices, proba, weights)
     W, width = _head(model.estimator, found, data, loss_object, prior, head, diameter)
@@ -634,7 +638,18 @@ def _warn_of_missing(missing: AnyArray) -> None:
         )
 
 
-def _warn_of_chance(proba: FloatArray, indices: IntArray, names: AnyArray) -> None:
+def _warn_of_no_errors(proba: FloatArray, indices: IntArray) -> None:
+    """Warn of a model that is never wrong: it may have been trained on these rows."""
+    if len(indices) >= _NEVER_WRONG and (proba.argmax(axis=1) == indices).all():
+        warnings.warn(
+            f"the model is right on all {len(indices)} held-out rows: if it was trained on them, "
+            "nothing is known of its errors. Hold out rows that it has not seen",
+            PriorshiftWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_of_guesses(proba: FloatArray, indices: IntArray, names: AnyArray) -> None:
     """Warn of answers that are right less often than guesses: columns may be in another order."""
     rows = np.bincount(indices, minlength=len(names))
     there = rows > 0
