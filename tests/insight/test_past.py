@@ -71,6 +71,27 @@ def test_the_newest_interval_is_that_of_the_present(clf) -> None:
     )
 
 
+def test_past_accuracies_of_a_large_held_out_set() -> None:
+    """Of older records only some rows are looked at: the newest says what performance says."""
+    rng = np.random.default_rng(2)
+    y = rng.choice(3, 5000, p=[0.6, 0.3, 0.1])
+    scores = rng.normal(size=(5000, 3)) + 1.5 * np.eye(3)[y]
+    proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    clf = LabelShiftClassifier.from_probabilities(proba, y, "tracker", safety="off")
+    late = rng.permutation(np.flatnonzero(y == 2))[:400]
+    for t in range(20):
+        clf.adapt(proba[late[20 * t : 20 * t + 20]])
+        now, last = clf.performance(), clf.history_.iloc[-1]
+        assert last["accuracy"] == pytest.approx(now.accuracy.value, abs=1e-9)
+        assert last["accuracy_unadapted"] == pytest.approx(now.unadapted.accuracy.value, abs=1e-9)
+        if t == 9:
+            then = now
+    # Ten batches later it is told of every fifth row, and hardly otherwise.
+    past = clf.history_.iloc[9]
+    assert past["accuracy"] == pytest.approx(then.accuracy.value, abs=0.02)
+    assert past["accuracy_unadapted"] == pytest.approx(then.unadapted.accuracy.value, abs=0.02)
+
+
 def test_late_labels_do_not_change_what_the_newest_batch_left() -> None:
     clf = LabelShiftClassifier.from_probabilities(P, Y, learner="fth")
     clf.adapt(P[:6], batch_id="a")

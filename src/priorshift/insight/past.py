@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,7 +79,7 @@ def history_columns(
         judged[-1] = now.prior
         low[-1], high[-1] = interval_of(deployment, records.priors[-1], now, level)
     columns["accuracy"], columns["accuracy_unadapted"] = _past_accuracies(
-        deployment, stream, records, judged
+        deployment, stream, records, judged, bool(newest.any())
     )
     columns["rough_interval"] = ~newest
     for name, values in (("prior", records.priors), ("low", low), ("high", high)):
@@ -122,33 +122,45 @@ def _judged_past(deployment: Deployment, history: History) -> FloatArray:
 
 
 def _past_accuracies(
-    deployment: Deployment, stream: Stream, records: History, judged: FloatArray
+    deployment: Deployment, stream: Stream, records: History, judged: FloatArray, newest: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Estimated accuracies (R,), adapted and unadapted, under class priors (R, K) to judge by.
 
-    Adapted is NaN for a learner whose predictions do not follow from its class prior.
+    Where only some held-out rows are looked at, they say what adapting changes, and all rows what
+    the model as it is would reach; where the last record is the ``newest`` of the stream, all rows
+    are looked at there, as ``performance`` does. Adapted is NaN for a learner whose predictions do
+    not follow from its class prior.
     """
-    source, found = deployment.source, np.full((2, len(records.records)), np.nan)
-    rows = np.arange(0, len(source.labels), _step(deployment))
-    f0 = source.f0_proba[rows]
-    sides: list[Iterable[Any]] = [((f0, rows) for _ in judged)]
-    if deployment.learner.reweights:
-        sides.append(_adapted(deployment, stream, records))
-    for side, past in enumerate(sides):
-        for place, (prior, (proba, some)) in enumerate(zip(judged, past, strict=True)):
-            weights = None if source.row_weights is None else source.row_weights[some]
-            held = Weighed.of(proba, source.labels[some], prior, weights)
-            found[side, place] = min(accuracy(held).value[0], 1.0)
-    return found[1], found[0]
+    source = deployment.source
+    whole = Weighed.of(source.f0_proba, source.labels, source.prior, source.row_weights)
+    inside = np.maximum(judged, 1e-9) * (whole.sizes > 0.0)
+    alone = inside @ whole.by_class(whole.right) / inside.sum(axis=1)
+    if not deployment.learner.reweights:
+        return np.full(len(judged), np.nan), np.minimum(alone, 1.0)
+    adapted, steps = alone.copy(), np.full(len(judged), _step(deployment))
+    if newest:
+        steps[-1] = 1
+    past = _adapted(deployment, stream, records, steps)
+    for place, (prior, (proba, rows)) in enumerate(zip(judged, past, strict=True)):
+        weights = None if source.row_weights is None else source.row_weights[rows]
+        for sign, answers in ((1.0, proba), (-1.0, source.f0_proba[rows])):
+            held = Weighed.of(answers, source.labels[rows], prior, weights)
+            adapted[place] += sign * accuracy(held).value[0]
+    return np.clip(adapted, 0.0, 1.0), np.minimum(alone, 1.0)
 
 
 def _adapted(
-    deployment: Deployment, stream: Stream, records: History
+    deployment: Deployment, stream: Stream, records: History, steps: IntArray
 ) -> Iterator[tuple[FloatArray, IntArray]]:
-    """Of each record the held-out rows as they were adapted to then, and their numbers."""
+    """Of each record held-out rows as they were adapted to then, and their numbers.
+
+    ``steps`` (R,) says of which: of every third row where it is 3.
+    """
     guard = records.field("guard") * (deployment.on_alarm == "fall-back")
-    for prior, still, share in zip(records.priors, records.field("unchanged"), guard, strict=True):
-        yield on_held_out(deployment, stream, prior, still, share, _step(deployment))
+    for prior, still, share, step in zip(
+        records.priors, records.field("unchanged"), guard, steps.tolist(), strict=True
+    ):
+        yield on_held_out(deployment, stream, prior, still, share, step)
 
 
 class Gains(NamedTuple):
@@ -187,7 +199,7 @@ def past_gains(deployment: Deployment, stream: Stream, level: float = 0.9) -> Ga
     parts = records.field("rows") / seen
     judged = _judged_past(deployment, records)
     judged[-1] = judged_then(deployment, records).prior
-    past = _adapted(deployment, stream, records)
+    past = _adapted(deployment, stream, records, np.full(len(judged), _step(deployment)))
     for prior, (proba, rows), part in zip(judged, past, parts, strict=True):
         labels, alone = source.labels[rows], source.f0_proba[rows]
         own = np.arange(len(rows))
