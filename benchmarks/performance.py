@@ -2,7 +2,9 @@
 
 Every file of the data folder is put together and split anew for each seed: rows to train on, a
 held-out set, and a pool that windows are drawn from, so that label shift holds. The class prior
-drifts; ``auto`` adapts to windows of 1,000 rows, and ``performance()`` is asked after each.
+drifts; ``auto`` adapts to windows of 1,000 rows, and ``performance()`` is asked after each. With
+``--known-prior`` it is told the class prior that each window was drawn with: what is left is the
+error of the held-out set. With ``--as-it-is`` the model's own predictions are judged.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -130,7 +133,15 @@ class Seen(NamedTuple):
     held_rows: float
 
 
-def watched(problem: Problem, seed: int) -> Iterator[tuple[str, Seen, float]]:
+def judged_by(found: Performance, mu: np.ndarray) -> Performance:
+    """The same of the same predictions, under a class prior that is known."""
+    held = Weighed.of(found.held.proba, found.held.labels, mu)
+    return replace(found, held=held, covariance=np.zeros((len(mu),) * 2), size=np.inf)
+
+
+def watched(
+    problem: Problem, seed: int, args: argparse.Namespace
+) -> Iterator[tuple[str, Seen, float]]:
     """Adapt to all windows, and compare; also the seconds that the answer took."""
     rng, clf = np.random.default_rng([9, seed]), problem.clf
     for mu in problem.priors:
@@ -138,6 +149,12 @@ def watched(problem: Problem, seed: int) -> Iterator[tuple[str, Seen, float]]:
         y, proba = problem.y[rows], clf.adapt_predict_proba(problem.X[rows])
         began = time.process_time()
         found, wide = clf.performance(0.9), clf.performance(0.9, rows=ROWS)
+        every = clf.predict_proba(problem.X)
+        if args.as_it_is:
+            found, wide = found.unadapted, wide.unadapted
+            proba, every = (clf._read(X).f0_proba for X in (problem.X[rows], problem.X))
+        if args.known_prior:
+            found, wide = judged_by(found, mu), judged_by(wide, mu)
         for name in METRICS:
             getattr(found, name)
         seconds = time.process_time() - began
@@ -145,7 +162,6 @@ def watched(problem: Problem, seed: int) -> Iterator[tuple[str, Seen, float]]:
             {name: np.array([np.atleast_1d(end) for end in getattr(one, name)]) for name in METRICS}
             for one in (found, wide)
         ]
-        every = clf.predict_proba(problem.X)
         here, expected = truth(proba, y), truth(every, problem.y, mu)
         again = []
         for _ in range(RESAMPLES):
@@ -172,12 +188,12 @@ def watched(problem: Problem, seed: int) -> Iterator[tuple[str, Seen, float]]:
                 yield name, seen, seconds
 
 
-def report(name: str, problems: Iterator[Problem]) -> None:
+def report(name: str, problems: Iterator[Problem], args: argparse.Namespace) -> None:
     """One line for each metric: errors in points (nats for the log-loss), coverage in %."""
     tally: dict[str, list[Seen]] = defaultdict(list)
     times = []
     for seed, problem in enumerate(problems):
-        for metric, seen, seconds in watched(problem, seed):
+        for metric, seen, seconds in watched(problem, seed, args):
             tally[metric].append(seen)
             times.append(seconds)
     for metric, all_seen in tally.items():
@@ -214,11 +230,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--safety", choices=("on", "off"), default="on", help="off: without the rehearsal of fit"
     )
+    parser.add_argument("--known-prior", action="store_true", help="judge by each window's own")
+    parser.add_argument("--as-it-is", action="store_true", help="judge the unadapted model")
     parser.add_argument("--data", nargs="*", help="files; by default all, and the rare class")
     args = parser.parse_args(argv)
     names = args.data or ["rare", *(n for n in ORIGINS if named_file(n).exists())]
     print(
-        f"{args.splits} splits, {args.windows} windows of {ROWS} rows, safety {args.safety}; "
+        f"{args.splits} splits, {args.windows} windows of {ROWS} rows, safety {args.safety}"
+        f"{', class prior known' * args.known_prior}{', model as it is' * args.as_it_is}; "
         "in points (log-loss: nats)"
     )
     print("mean: of the errors; abs.: mean absolute error; draw: what drawing the window causes;")
@@ -234,7 +253,8 @@ def main(argv: list[str] | None = None) -> int:
         for name in names:
             seeds = range(args.splits)
             make = rare if name == "rare" else lambda *rest, name=name: real(name, *rest)
-            report(name, (make(seed, args.windows, args.learner, args.safety) for seed in seeds))
+            problems = (make(seed, args.windows, args.learner, args.safety) for seed in seeds)
+            report(name, problems, args)
     return 0
 
 

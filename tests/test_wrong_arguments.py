@@ -81,8 +81,10 @@ def test_it_is_refused_in_our_words(clf, name) -> None:
 
 
 def test_what_the_words_are(clf, tmp_path) -> None:
-    with pytest.raises(InputError, match=r"prior names 1 classes.*name each of the 2 classes once"):
+    with pytest.raises(InputError, match=r"names 1 classes: .*of the 2 classes once; .*'maybe'"):
         clf.performance(prior={"maybe": 1.0})
+    with pytest.raises(InputError, match=rf"'{clf.classes_[1]}' is missing"):
+        clf.performance(prior={clf.classes_[0]: 1.0})
     with pytest.raises(InputTypeError, match=r"prior is .*: give 2 shares as numbers, in"):
         clf.performance(prior="even")
     with pytest.raises(InputError, match="level is 'x': give a chance between 0 and 1"):

@@ -589,9 +589,11 @@ def by_label(given: Mapping[Any, Any], classes: AnyArray, what: str) -> list[Any
     labels = plain_labels(classes)
     values = dict(zip(plain_labels(given, classes), given.values(), strict=True))
     if values.keys() != set(labels):
+        strange = [f"there is no {label!r}" for label in values if label not in labels]
+        missing = [f"{label!r} is missing" for label in labels if label not in values]
         raise InputError(
-            f"{what} names {len(given)} classes, {list(given)[:5]}: name each of the {len(labels)} "
-            f"classes once, {labels[:5]}"
+            f"{what} names {len(given)} classes: name each of the {len(labels)} classes once; "
+            + (strange + missing)[0]
         )
     return [values[label] for label in labels]
 

@@ -54,6 +54,14 @@ def test_the_curve_counts_what_is_at_or_above_each_threshold(seed: int, ties: bo
         assert curve.cost(COSTS)[i] == pytest.approx(cost)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("metric", ["f1", "recall"])
+def test_of_a_class_without_rows_none_is_called(metric: str) -> None:
+    score, _, weights = rows(0)
+    none, kept = np.zeros(len(score), dtype=bool), {"precision": 0.5} if metric == "recall" else {}
+    assert best_threshold(score, none, weights, metric, **kept) == math.inf
+
+
 @given(st.integers(0, 10**6), st.floats(0.05, 0.95), st.booleans())
 def test_what_has_to_be_kept_is_kept_and_nothing_better_keeps_it(
     seed: int, kept: float, ties: bool

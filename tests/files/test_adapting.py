@@ -209,7 +209,10 @@ def test_a_state_file_of_something_else_is_refused(tables, tmp_path):
             adapt_table(load(tables.source), run)
         assert (out.read_bytes(), (tmp_path / "state").read_bytes()) == before
 
-    refused("rows=50, this one has 60", run_of(tables, out, state=state, batching=Batching(60)))
+    refused(
+        "a run with --batch 50, this one has 60",
+        run_of(tables, out, state=state, batching=Batching(60)),
+    )
     refused("has not come to its end", run_of(tables, tmp_path / "other.csv", state=state))
     changed = tmp_path / "changed.csv"
     changed.write_text("x")

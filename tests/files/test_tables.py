@@ -62,6 +62,7 @@ def test_parquet_in_slices(tmp_path, monkeypatch):
         ("t.csv.gz", gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], "cannot be read as a table"),
         ("t.ndjson", b"", "is empty"),
         ("t.ndjson", b'{"a": 1}\nno\n', "line 2: is not JSON"),
+        ("t.ndjson", b"a,b\n1,2\n", "line 1: is not JSON .*; if it is CSV, give --in-format csv"),
         ("t.ndjson", b"[1, 2]\n", "line 1: is no JSON object"),
         ("t.parquet", b"PAR1 not", "cannot be read as Parquet"),
     ],

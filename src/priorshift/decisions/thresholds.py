@@ -83,7 +83,8 @@ class Curve(NamedTuple):
     def f_beta(self, beta: float) -> FloatArray:
         """The weighted harmonic mean of precision and recall."""
         square = beta * beta
-        return np.asarray((1.0 + square) * self.hits / (square * self.hits[-1] + self.called))
+        size = square * self.hits[-1] + self.called  # 0 where no row is positive, nor called it
+        return np.asarray((1.0 + square) * self.hits / np.maximum(size, _TINY))
 
     def cost(self, table: FloatArray) -> FloatArray:
         """Mean cost of a row; ``table`` (2, 2) has the positive class last, actions in rows."""

@@ -120,9 +120,10 @@ def going_on(found: Record, wanted: Record) -> Record:
     """
     for name, value in wanted.settings.items():
         if found.settings.get(name) != value:
+            option = {"rows": "batch"}.get(name, name).replace("_", "-")
             raise InputError(
-                f"the state file is of a run with {name}={found.settings.get(name)!r}, this one "
-                f"has {value!r}: give the same, or another --state"
+                f"the state file is of a run with --{option} {found.settings.get(name)}, this one "
+                f"has {value}: give the same, or another --state"
             )
     same = (found.input, found.output) == (wanted.input, wanted.output)
     if same and not (found.ended and found.input == PIPE):

@@ -283,7 +283,9 @@ def _objects(shown: str, text: TextIO) -> Iterator[dict[str, Any]]:
             try:
                 found = json.loads(line)
             except (json.JSONDecodeError, RecursionError) as error:
-                raise FileFormatError(f"{shown} line {number}: is not JSON ({error})") from error
+                other = "; if it is CSV, give --in-format csv" if number == 1 else ""
+                message = f"{shown} line {number}: is not JSON ({error}){other}"
+                raise FileFormatError(message) from error
             if not isinstance(found, dict):
                 raise FileFormatError(
                     f"{shown} line {number}: is no JSON object; give one a line, with a value for "

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import warnings
 from copy import copy
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import browser
 from priorshift import LabelShiftClassifier, report
 from priorshift.errors import InputError
 from priorshift.experiments.report.stream.advice import advise
+from priorshift.experiments.report.stream.page import _few_ticks
 from priorshift.files.audit import Audit
 from priorshift.insight import Gains, past_gains
 from stream_files import CLASSES, draw, write_csv
@@ -296,6 +299,17 @@ def test_what_will_not_do(clf, log, tmp_path):
     (tmp_path / "log.csv").write_text("p_ape,p_bee,p_cat\n")
     with pytest.raises(InputError, match="has no rows"):
         report(clf, tmp_path / "log.csv")
+
+
+@pytest.mark.parametrize("hours", [0.01, 1.0, 4.0, 69.4, 83.3, 24.0 * 60, 24.0 * 1157])
+def test_any_span_of_time_has_a_few_dates(hours):
+    axes = Figure().subplots()
+    axes.set_xlabel("time (UTC)")
+    axes.plot(np.datetime64("2026-01-01T01:02") + np.array([0, int(3600 * hours)], "m8[s]"), [0, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _few_ticks(axes)
+        assert 2 <= len(axes.get_xticks()) <= 8
 
 
 @pytest.mark.parametrize("dark", [False, True])

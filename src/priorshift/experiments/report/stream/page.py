@@ -299,7 +299,8 @@ def _few_ticks(axes: Any) -> None:
         return
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-    places = AutoDateLocator(maxticks=6)
+    # With more ticks at least, some spans would have no interval that makes six at most.
+    places = AutoDateLocator(minticks=2, maxticks=6)
     axes.xaxis.set_major_locator(places)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(places))
 
