@@ -181,6 +181,12 @@ def test_a_run_that_is_over_goes_on_with_new_rows_and_new_files(tables, tmp_path
     assert adapt_table(load(tables.source), run) == (200, 4, 300)
     rest = tmp_path / "rest.csv"
     rest.write_text("".join([lines[0], *lines[501:]]))
+    written = out.read_bytes()
+    with pytest.raises(
+        InputError, match=r"out\.csv holds what became of .*in\.csv, .*another --out"
+    ):
+        adapt_table(load(tables.source), replace(run, input=str(rest)))
+    assert out.read_bytes() == written
     other = Run(str(rest), str(tmp_path / "rest-out.csv"), Batching(50), state=state)
     assert adapt_table(load(tables.source), other) == (100, 2, 0)
     whole = tmp_path / "whole.csv"

@@ -133,4 +133,9 @@ def going_on(found: Record, wanted: Record) -> Record:
             f"the state file is of a run from {found.input} to {found.output} that has not come to "
             "its end: give the same files to finish it, or another --state"
         )
+    if wanted.output == found.output != PIPE and os.path.exists(found.output):
+        raise InputError(
+            f"{found.output} holds what became of {found.input}, and would be replaced: give "
+            "another --out, or move it away"
+        )
     return wanted._replace(batches=found.batches)
