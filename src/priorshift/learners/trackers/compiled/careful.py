@@ -22,7 +22,7 @@ from priorshift.risk.compiled._njit import inlined, strict
 _LONGEST, _REACH, _TINY, _HARM = 1.0, 2.5, 1e-12, 5.0
 
 
-@inlined
+@strict
 def weigh_within(
     x: Any,
     ratios: Any,
