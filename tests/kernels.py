@@ -14,11 +14,14 @@ def main() -> None:
         return
     from priorshift.risk.compiled.warm import warm_up
 
-    P = np.tile([[0.7, 0.2, 0.1], [0.1, 0.7, 0.2], [0.2, 0.1, 0.7]], (20, 1))
-    clf = LabelShiftClassifier.from_probabilities(P, np.arange(60) % 3, "tracker", safety="off")
-    clf.adapt_predict_proba(P)
-    clf.predict_proba(P)
-    Fleet(clf).adapt_predict_proba(["one"] * 60, P)
+    y = np.arange(90) % 3
+    X = np.random.default_rng(0).normal(size=(90, 3)) + 2.0 * np.eye(3)[y]
+    guarded = LabelShiftClassifier().fit(X, y)  # rehearses
+    for _ in range(4):
+        guarded.adapt(X)
+    P = guarded.predict_proba(X)
+    clf = LabelShiftClassifier.from_probabilities(P, y, "tracker", safety="off")
+    Fleet(clf).adapt_predict_proba(["one"] * 90, clf.adapt_predict_proba(P))
     warm_up(lambda: None, implicit=True)
 
 
