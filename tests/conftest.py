@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
 
 import skips
 from priorshift.datasets import load_dataset
@@ -102,6 +103,13 @@ def synthetic():
     """The paper's synthetic problem and its offline stage."""
     dataset = load_dataset("synthetic")
     return SimpleNamespace(dataset=dataset, source=offline_stage(dataset))
+
+
+@pytest.fixture
+def two_threads():
+    """BLAS with two threads, whatever the machine has and ``make test`` says (one)."""
+    with threadpool_limits(2):
+        yield
 
 
 class Reference:

@@ -633,6 +633,7 @@ def blas_threads():
     return [info["num_threads"] for info in threadpool_info()]
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_threads_that_fit_and_adapt_leave_blas_as_it_was():
     before = blas_threads()
     clf = LabelShiftClassifier(LogisticRegression(), "auto").fit(X0, Y0)
@@ -651,6 +652,7 @@ def test_threads_that_fit_and_adapt_leave_blas_as_it_was():
     assert clf.n_rounds_ == 10
 
 
+@pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("learner", ["tracker", "auto", "atlas", "fth"])
 def test_who_predicts_meanwhile_sees_one_whole_state(learner):
     """Every prediction is that of a state between two batches."""

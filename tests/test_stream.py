@@ -338,6 +338,7 @@ def test_a_guard_is_not_lost_on_the_way(source):
             deployment.step(stream, batch)
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_threads_that_step_together_leave_blas_as_it_was(source):
     import threading
 

@@ -171,6 +171,7 @@ def test_a_worker_that_dies_is_named():
         Runner(jobs=2).results([Failing(0, None), Failing(1, None)])
 
 
+@pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_each_way_to_start_gives_the_same_bits(plan, method, monkeypatch):
     if method == "fork" and sys.platform != "linux":

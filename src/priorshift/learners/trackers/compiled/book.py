@@ -27,7 +27,7 @@ _MERGE_NATS = 2.0
 _TINY = 1e-300
 
 
-@inlined
+@strict
 def transitions(x: Any, at: Any, step: Any) -> None:
     """Chances (S, S) of going from one living regime to another; 0 for those without a regime."""
     S, moves, first = at[SLOTS], at[MOVES], at[FIRST]
@@ -78,7 +78,7 @@ def _limited(x: Any, a: int, K: int, rows: float) -> None:
             x[a + k] *= scale
 
 
-@inlined
+@strict
 def learn(
     x: Any, at: Any, J: int, K: int, rows: int, step: Any, prior: Any, weights: Any, counts: Any
 ) -> None:

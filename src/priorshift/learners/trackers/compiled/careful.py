@@ -16,13 +16,13 @@ from priorshift.learners.trackers.compiled.fields import (
     UNCHANGED,
 )
 from priorshift.learners.trackers.compiled.sums import dot, expit, total
-from priorshift.risk.compiled._njit import inlined, strict
+from priorshift.risk.compiled._njit import strict
 
 # As in careful.py.
 _LONGEST, _REACH, _TINY, _HARM = 1.0, 2.5, 1e-12, 5.0
 
 
-@inlined
+@strict
 def weigh_within(
     x: Any,
     ratios: Any,

@@ -46,7 +46,7 @@ _SOURCE_SHARE = 0.1
 _TINY = 1e-300
 
 
-@inlined
+@strict
 def _believe(
     x: Any, at: Any, keep: Any, prior: Any, numbers: Any, alpha: Any, sums: Any, base: Any
 ) -> None:
@@ -119,7 +119,7 @@ def _trust(x: Any, a: int, share: float, lead: float) -> Any:
     return one, two
 
 
-@inlined
+@strict
 def _keep_latest(
     x: Any, at: Any, J: int, K: int, rows: int, sums: Any, weights: Any, posterior: Any
 ) -> None:
@@ -142,7 +142,7 @@ def _keep_latest(
     x[at[SIZE]] = max((1.0 - mean) / max(spread - mean, _TINY) - 1.0, 0.0)
 
 
-@inlined
+@strict
 def follow(
     x: Any,
     ratios: Any,
