@@ -1430,9 +1430,9 @@ def _checked_extra(extra: dict[str, Any], source: Source, learner: Learner) -> d
             raise FileFormatError("holds a rehearsal of another caution than the learner's")
         # What a rehearsal made careful is rehearsed again when it is fitted again.
         found["learner"] = learner.learner
-    name = extra.get("named")  # older files have none
-    if isinstance(name, str) and as_learner(name) == found["learner"]:  # not with a hint
-        found["learner"] = name
+    named = extra.get("named")  # older files have none
+    if isinstance(named, str) and as_learner(named) == found["learner"]:  # not with a hint
+        found["learner"] = named
     return found
 
 

@@ -27,7 +27,7 @@ def scale(proba: Any, prior: Any, least: float, found: Any) -> None:
 
 
 @inlined
-def look_at_row(alpha: Any, whole: float, row: Any, found: Any) -> float:
+def look_at_row(alpha: Any, whole: float, row: Any, found: Any) -> Any:
     """Weigh a component (K,) by one row; return the row's likelihood under it."""
     fit = dot(alpha, row)
     scale = 1.0 / fit

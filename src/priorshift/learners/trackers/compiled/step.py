@@ -110,7 +110,7 @@ def _trust(weights: Any, share: float, lead: float) -> Any:
 
 
 @inlined
-def _keep_latest(p: Row, sums: Any, rows: int, weights: Any, posterior: Any) -> float:
+def _keep_latest(p: Row, sums: Any, rows: int, weights: Any, posterior: Any) -> Any:
     """The class prior after the batch, as the components see it together; return its rows."""
     H, K = posterior.shape
     spread = 0.0
@@ -141,7 +141,7 @@ def _follow(
     numbers: Any,
     w: Space,
     predict: bool,
-) -> float:
+) -> Any:
     """Learn from a batch with these likelihood ratios (n, K), in place; return its nats.
 
     Of the space, ``alpha`` ends as the counts of all components after the batch, ``weights`` as the
@@ -238,7 +238,7 @@ def _take(
     squares: Any,
     calls: Any,
     w: Space,
-) -> float:
+) -> Any:
     """A round of one stream, whose row is x; return the log evidence of the batch."""
     predict = len(proba) > 0
     nats = _follow(x, p, batch, at, keep, prior, numbers, w, predict)
