@@ -23,7 +23,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from priorshift import ATLAS, FTH, InputError, LabelShiftClassifier, PriorshiftWarning, SourceError
+from priorshift import (
+    ATLAS,
+    EM,
+    FTH,
+    InputError,
+    LabelShiftClassifier,
+    PriorshiftWarning,
+    SourceError,
+    Tracker,
+    load,
+)
 from priorshift.learners import LEARNERS
 
 CENTRES = np.array([[0.0, 0.0, 0.0], [1.5, 0.0, 1.0], [0.0, 1.5, 1.0]])
@@ -394,3 +404,21 @@ def test_a_masked_label_is_a_missing_one(blobs):
     y = np.ma.masked_array(blobs.y, mask=np.arange(len(blobs.y)) == 3)
     with pytest.raises(InputError, match="y has no label in row 3"):
         LabelShiftClassifier(LogisticRegression()).fit(blobs.X, y)
+
+
+@pytest.mark.parametrize("learner", ["auto", "em", "fth", Tracker(), EM(share=0.01)])
+def test_a_file_gives_the_learner_as_it_was_given(blobs, fitted, learner, tmp_path):
+    """A name as the name, an object as an object, with its settings."""
+    clf = LabelShiftClassifier(fitted, learner=learner).fit(blobs.X, blobs.y)
+    clf.save(tmp_path / "model.priorshift")
+    again = load(tmp_path / "model.priorshift")
+    assert again.get_params()["learner"] == learner
+    assert again.learner_ == clf.learner_
+
+
+def test_a_file_gives_a_learner_with_a_hint_as_one_object(blobs, fitted, tmp_path):
+    clf = LabelShiftClassifier(fitted, "atlas-ada", hint="win").fit(blobs.X, blobs.y)
+    clf.save(tmp_path / "model.priorshift")
+    again = load(tmp_path / "model.priorshift")
+    assert again.get_params()["learner"] == clf.learner_
+    assert again.get_params()["hint"] is None

@@ -1159,6 +1159,7 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         self._fitted()
         names = getattr(self, "feature_names_in_", None)
         extra = {
+            "named": self.learner if isinstance(self.learner, str) else None,
             "safety": check_safety(self.safety),
             # The guard itself is in the deployment; here is what the user asked for.
             "guard": self.guard if self.guard in (None, False) else "given",
@@ -1450,6 +1451,9 @@ def _checked_extra(extra: dict[str, Any], source: Source, learner: Learner) -> d
             raise FileFormatError("holds a rehearsal of another caution than the learner's")
         # What a rehearsal made careful is rehearsed again when it is fitted again.
         found["learner"] = learner.learner
+    named = extra.get("named")  # older files have none
+    if isinstance(named, str) and as_learner(named) == found["learner"]:  # not with a hint
+        found["learner"] = named
     return found
 
 

@@ -50,6 +50,11 @@ def test_saved_in_memory_or_mapped_it_goes_on_to_the_last_bit(lived, rows, tmp_p
     assert len(list((tmp_path / "fleet").iterdir())) == 5
     inside, outside = load(tmp_path / "fleet"), load(tmp_path / "fleet", mapped=True)
     assert everything(inside) == everything(outside) == everything(lived)
+    words = f"{len(lived)} streams, {len(lived.classes_)} classes"
+    assert repr(lived) == repr(inside)
+    assert f"{words}, in memory" in repr(inside)
+    assert f"{words}, mapped" in repr(outside)
+    assert "learner='auto', safety='on'" in repr(outside)
     for number, (ids, X) in enumerate(calls(rows, 8, 20)):
         expected = lived.adapt_predict_proba(ids, X)
         assert (inside.adapt_predict_proba(ids, X) == expected).all()

@@ -3,6 +3,7 @@ r"""A map that claims no more than the rows that it was fitted on can support.""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -105,9 +106,8 @@ def bounded(proba: FloatArray, prior: FloatArray, bounds: FloatArray) -> FloatAr
     array([[0.9979, 0.0021]])
     """
     if compiled.available():
-        done = np.empty(proba.shape)
-        arrays = (compiled.plain(part) for part in (proba, prior, np.atleast_2d(bounds)))
-        kernels().bound(*arrays, done)
+        done, bounds = np.empty(proba.shape), bounds if bounds.ndim == 2 else bounds[None]
+        kernels().bound(compiled.plain(proba), compiled.plain(prior), compiled.plain(bounds), done)
         return done
     ratios = likelihood_ratios(proba, prior)
     np.cbrt(bounds * bounds * ratios, out=ratios, where=ratios < bounds)
@@ -159,4 +159,9 @@ class BoundedMap:
 
     def __call__(self, proba: FloatArray) -> FloatArray:
         """Return calibrated probabilities."""
-        return bounded(self.inner(proba), self.prior, self.bounds)
+        return bounded(self.inner(proba), *self._plain)
+
+    @cached_property
+    def _plain(self) -> tuple[FloatArray, FloatArray]:
+        """Its arrays as compiled code takes them: read-only ones would be copied in every call."""
+        return compiled.plain(self.prior), compiled.plain(self.bounds)

@@ -3,6 +3,7 @@ r"""Matrix scaling of log-probabilities: how each class's score should depend on
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -61,12 +62,16 @@ class MatrixMap:
         """Return calibrated probabilities."""
         if self.n_classes <= _FEW and compiled.available():
             found = np.empty(proba.shape)
-            arrays = (compiled.plain(part) for part in (self.weights, self.bias))
-            kernels().multiply(compiled.plain(proba), self.floor, *arrays, found)
+            kernels().multiply(compiled.plain(proba), self.floor, *self._plain, found)
             return found
         # By pieces of one size: a row's bits must not depend on the rows that come with it.
         scores = row_products(log_floored(proba, self.floor), self.weights)
         return row_softmax(scores + self.bias)
+
+    @cached_property
+    def _plain(self) -> tuple[FloatArray, FloatArray]:
+        """Its arrays as compiled code takes them: read-only ones would be copied in every call."""
+        return compiled.plain(self.weights), compiled.plain(self.bias)
 
     def narrowed(self, seen: AnyArray) -> MatrixMap:
         """The map of some of the classes alone."""

@@ -145,6 +145,13 @@ class Fleet:
     def __len__(self) -> int:
         return len(self._names)
 
+    def __repr__(self) -> str:
+        clf, kept = self.classifier, "mapped" if isinstance(self._store, Mapped) else "in memory"
+        return (
+            f"<Fleet of {type(clf).__name__}(learner={clf.learner!r}, safety={clf.safety!r}): "
+            f"{len(self):,} streams, {len(self.classes_)} classes, {kept}>"
+        )
+
     def __contains__(self, key: object) -> bool:
         return key in self._names
 

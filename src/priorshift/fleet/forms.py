@@ -17,7 +17,7 @@ import numpy as np
 from priorshift.errors import InputError, PriorshiftWarning
 from priorshift.fleet.shared import shared_start
 from priorshift.learners import Auto, Careful
-from priorshift.learners.trackers.calls import calls_of, first_calls
+from priorshift.learners.trackers.calls import calls_of
 from priorshift.learners.trackers.careful import (
     CarefulState,
     Held,
@@ -110,8 +110,7 @@ class TrackerForm:
         self._fresh = deployment.learner.start(deployment.source)
         self._plan: Plan = plan_of(core, source)
         if careful is not None and held is not None:
-            first = careful.first_rows(held), first_calls(held.calls, careful.caution)
-            self._plan = with_caution(self._plan, careful.chance(held), *first)
+            self._plan = with_caution(self._plan, *careful.weighing(deployment.source))
         self.width = self._plan.record
         self.start = self.to_record(self._fresh)
 

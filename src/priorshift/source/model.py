@@ -93,7 +93,11 @@ class ProbabilityModel(_GivenModel):
             values = two_columns(values, number)
         if self.logits:
             return row_softmax(as_matrix(values, number, what))
-        return as_probabilities(as_matrix(values, number, what), what)
+        try:
+            return as_probabilities(as_numbers(values, number, what), what)
+        except InputError:
+            as_matrix(values, number, what)  # has a clearer word for NaN and infinity
+            raise
 
 
 class LinearModel(_GivenModel):

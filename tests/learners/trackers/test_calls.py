@@ -63,7 +63,7 @@ def test_compiled_and_numpy_agree(batches: list[list[int]]) -> None:
     assert kernels() is not None
     for batch in batches:
         state = weigh_calls(state, np.array(batch), first)
-        compiled_twin(row, np.array(batch), at, first)
+        compiled_twin(row, np.array(batch), at, first, np.empty((4, 6)))
     for place, value in zip(places, state, strict=True):
         np.testing.assert_allclose(row[place], np.ravel(value), rtol=1e-10, atol=1e-12)
 

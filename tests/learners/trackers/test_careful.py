@@ -45,7 +45,7 @@ def test_its_class_prior_is_that_of_held_out_set_and_stream_together():
         ratios = likelihoods(held.source, Batch(proba[rows], np.empty((20, 0))))
         # A tracker that is always as good: the belief stays, and all that moves is the prior.
         called = proba[rows].argmax(axis=1)
-        nothing = learner._weighed(held, nothing, ratios, called, 0.0)._replace(by_evidence=1.0)
+        nothing = learner._weighed(source, nothing, ratios, called, 0.0)._replace(by_evidence=1.0)
     found = held.source.prior * np.exp(nothing.moved)
     found /= found.sum()
     every = np.concatenate([source.proba, proba]) / held.source.prior
@@ -89,7 +89,7 @@ def test_single_rows_cost_little_more_than_with_the_better_of_the_two(rows, kern
             before = state.unchanged
             belief = (1 - chance) * before.by_evidence + chance * (1 - before.by_evidence)
             # A row that says nothing shows where the forecast of the next one starts.
-            moved = learner._weighed(held, before, np.ones((1, 3)), np.zeros(1, int), 0.0).moved
+            moved = learner._weighed(source, before, np.ones((1, 3)), np.zeros(1, int), 0.0).moved
             prior = held.prior * np.exp(moved)
             batch = source.read(scores(np.array([label]), 3, rng))
             state, seen = learner.observed(source, state, batch)
@@ -111,9 +111,9 @@ def test_rows_of_a_batch_are_weighed_as_if_they_came_one_by_one(shares, monkeypa
     ratios = likelihoods(held.source, Batch(proba, np.empty((30, 0))))
     called = proba.argmax(axis=1)
     nats = np.log(ratios @ held.source.prior)  # of one that stays where it is
-    at_once, single = learner._weighed(held, start, ratios, called, nats.sum()), start
+    at_once, single = learner._weighed(source, start, ratios, called, nats.sum()), start
     for i in range(30):
-        single = learner._weighed(held, single, ratios[i : i + 1], called[i : i + 1], nats[i])
+        single = learner._weighed(source, single, ratios[i : i + 1], called[i : i + 1], nats[i])
 
     def odds(belief):
         return math.log(belief / (1 - belief))
@@ -166,12 +166,12 @@ def test_what_is_known_well_is_believed_sooner():
 def test_an_odd_held_out_set_stays_explained():
     """In doubt, what was learned of a stream that never changed is not forgotten."""
     source, learner = source_of(30, 3), Careful(Tracker())
-    held, state = learner.held(source), learner.start(source)
+    state = learner.start(source)
     moved = np.array([0.5, -0.2, -0.3])
     ratios, called = np.full((1, 3), 1.0), np.zeros(1, dtype=np.int64)
     for belief, kept in ((0.9, 1.0), (0.5, 1.0), (0.2, 0.2 * 0.999 / (0.2 * 0.999 + 0.8e-3))):
         before = state.unchanged._replace(by_evidence=belief, moved=moved)
-        after = learner._weighed(held, before, ratios, called, 0.0)
+        after = learner._weighed(source, before, ratios, called, 0.0)
         np.testing.assert_allclose(after.moved, kept * moved, atol=1e-12)
 
 

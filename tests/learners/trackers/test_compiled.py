@@ -184,10 +184,10 @@ def test_records_hold_rows_to_the_last_bit_in_less_room(caution):
 def test_sums_of_rows_side_by_side_are_those_of_each_row(classes):
     """To the last bit: batches of one row and of several are summed in different ways."""
     rng = np.random.default_rng(0)
-    x, rows = rng.normal(size=2 * classes), rng.normal(size=(7, classes))
+    x, rows = rng.normal(size=classes), rng.normal(size=(7, classes))
     space = np.empty((4, 7))
-    sums.dots(x, classes, np.ascontiguousarray(rows.T), classes, 7, space)
-    assert space[0].tolist() == [sums.dot(x, classes, row, 0, classes) for row in rows]
+    sums.dots(x, np.ascontiguousarray(rows.T), space)
+    assert space[0].tolist() == [sums.dot(x, row) for row in rows]
 
 
 @pytest.mark.parametrize("corrected", [0.0, 0.3, 1.0])

@@ -65,7 +65,7 @@ from priorshift.learners.trackers.calls import (
 )
 from priorshift.learners.trackers.components import Judged, evidence_rows, read_held_out
 from priorshift.learners.trackers.late import Late
-from priorshift.learners.trackers.records import careful_places, from_row, kernels, to_row
+from priorshift.learners.trackers.records import careful_places, from_row, kernels, made_of, to_row
 from priorshift.risk import compiled
 from priorshift.source import Batch, Source
 from priorshift.source.derived import per_source
@@ -194,15 +194,25 @@ class Careful(Learner):
 
     def held(self, source: Source) -> Held:
         """What the learner inside reads of the held-out set, found once for a source."""
+        held: Held = self._known(source)[1]
+        return held
+
+    def weighing(self, source: Source) -> tuple[float, FloatArray, FloatArray]:
+        """The chance of a change, and the squares (K,) and calls that it all starts from."""
+        found: tuple[float, FloatArray, FloatArray] = self._known(source)[2]
+        return found
+
+    def _known(self, source: Source) -> Any:
         known = _all_held(source)
         last = known.get("last")
         if last is None or last[0] is not self:  # a hash of all settings takes long in every round
             key = self.learner, self.calls
             if key not in known:
                 known[key] = _held(self.learner, source, self.calls)
-            last = known["last"] = self, known[key]
-        held: Held = last[1]
-        return held
+            held = known[key]
+            parts = self.chance(held), self.first_rows(held), first_calls(held.calls, self.caution)
+            last = known["last"] = self, held, parts
+        return last
 
     def check(self, source: Source) -> None:
         """Refuse a source that the learner inside cannot work with."""
@@ -275,12 +285,12 @@ class Careful(Learner):
         held = self.held(source)
         seen = self.learner.judged(held.source, state.inner, batch, predict)
         called = calls_of(batch.f0_proba)
-        unchanged = self._weighed(held, state.unchanged, seen.evidence, called, seen.nats)
+        unchanged = self._weighed(source, state.unchanged, seen.evidence, called, seen.nats)
         return CarefulState(state.t + 1, seen.state, unchanged), seen
 
     def _weighed(
         self,
-        held: Held,
+        source: Source,
         before: Unchanged,
         evidence: FloatArray,
         called: IntArray,
@@ -292,13 +302,12 @@ class Careful(Learner):
         """
         if math.isinf(self.caution):
             return before
-        first, calls = self.first_rows(held), first_calls(held.calls, self.caution)
+        held, (chance, first, calls) = self.held(source), self.weighing(source)
         if compiled.available():
-            arguments = held.prior, self.chance(held), first, calls
-            return weighed(before, evidence, called, nats, *arguments)
+            return weighed(before, evidence, called, nats, held.prior, chance, first, calls)
         belief, stayed = self.next_belief(held, before.by_evidence), 1.0
         if before.by_evidence < 0.5:
-            stayed = before.by_evidence * (1.0 - self.chance(held)) / belief
+            stayed = before.by_evidence * (1.0 - chance) / belief
         moved = stayed * before.moved
         rows = first + stayed * (before.rows - first)
         prior = held.source.prior * np.exp(moved)
@@ -434,7 +443,7 @@ def weighed(
     """The hypothesis after a batch, by compiled code."""
     x, (parts, at) = to_row(before), careful_places(len(prior), len(calls))
     kernels().weigh(x, compiled.plain(evidence), called, nats, at, prior, chance, first, calls)
-    return unchanged_of(from_row(parts, x))
+    return made_of(x, unchanged_of(from_row(parts, x)))
 
 
 def unchanged_of(parts: list[Any]) -> Unchanged:

@@ -26,6 +26,7 @@ from priorshift.learners.trackers.records import (
     forecast_of,
     from_row,
     kernels,
+    made_of,
     plan_of,
     rounded,
     to_row,
@@ -360,9 +361,8 @@ class ComponentLearner(Learner):
         if self.has_plan and compiled.available():
             plan, row = plan_of(self, source), to_row(state)
             proba, nats = advanced(plan, row, ratios, evidence, predict)
-            return Judged(
-                self.shaped(from_row(plan.parts, row)), proba, evidence, nats, batch.proba
-            )
+            state = made_of(row, self.shaped(from_row(plan.parts, row)))
+            return Judged(state, proba, evidence, nats, batch.proba)
         state, posterior, nats = self.followed(source, state, evidence)
         state = self.kept(source, state)
         proba = left_out(posterior, ratios) if predict else None

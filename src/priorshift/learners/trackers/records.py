@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from priorshift.source import Source
 from priorshift.source.derived import per_source
 from priorshift.typing import FloatArray, IntArray
 
+State = TypeVar("State")
 _NOTHING = np.empty((0, 0))
 # Kept in float32: a part in 10^7 of a count is nothing that rows could tell.
 _SINGLE = {fields.EXPERT_COUNTS, fields.MOVES, fields.USED, fields.PULL, fields.RECENT}
@@ -266,6 +267,9 @@ def to_row(state: Any) -> FloatArray:
     >>> to_row((7, (np.eye(2), np.ones(1)))).tolist()
     [7.0, 1.0, 0.0, 0.0, 1.0, 1.0]
     """
+    made = _MADE.get(type(state))
+    if made is not None and made[0] is state:
+        return made[1].copy()
     leaves: list[Any] = []
     for part in state:
         if isinstance(part, tuple):
@@ -273,6 +277,16 @@ def to_row(state: Any) -> FloatArray:
         else:
             leaves.append(part)
     return np.concatenate(leaves, axis=None, dtype=np.float64)
+
+
+# The state that was made last from a row, of each kind, and that row: a stream goes on from there.
+_MADE: dict[type, tuple[Any, FloatArray]] = {}
+
+
+def made_of(row: FloatArray, state: State) -> State:
+    """Remember that the row, which nobody will change, is this state's."""
+    _MADE[type(state)] = state, row
+    return state
 
 
 def from_row(parts: tuple[Part, ...], row: FloatArray) -> list[Any]:

@@ -480,7 +480,7 @@ class Regimes(ComponentLearner):
     def regime(self, source: Source, state: AnyState) -> int:
         """The round in which the present regime was first seen; a newborn shares the belief."""
         book = state.book
-        return int(np.max(book.first, where=book.belief == np.max(book.belief), initial=-1))
+        return int(max(zip(book.belief.tolist(), book.first.tolist(), strict=True))[1])
 
     def regimes_seen(self, source: Source, state: AnyState) -> RegimesSeen:
         """The regimes of the stream so far, oldest first."""

@@ -79,6 +79,14 @@ def inlined(function: Callable[..., Any]) -> Any:
     return _compile(function, set(), inline="always")
 
 
+def borrowing(function: Callable[..., Any]) -> Any:
+    """As ``strict``, for code that makes no arrays: it does not count references to those it gets.
+
+    For many small arrays that would take longer than the arithmetic.
+    """
+    return _compile(function, set(), _nrt=False)
+
+
 def summing(function: Callable[..., Any]) -> Any:
     """Compile a function whose loops only sum: in any order, so that they become vectors.
 

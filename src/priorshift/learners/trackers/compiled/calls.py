@@ -23,10 +23,10 @@ _STRENGTH, _SHARE = 16.0, 1e-3
 
 
 @strict
-def weigh_calls(x: Any, called: Any, at: Any, first: Any) -> None:
+def weigh_calls(x: Any, called: Any, at: Any, first: Any, classes: Any) -> None:
     """Weigh both hypotheses by the calls (n,) of a batch, in place.
 
-    ``first`` (K,) are the counts that the hypothesis starts from.
+    ``first`` (K,) are the counts that the hypothesis starts from, ``classes`` (4, K) space.
     """
     K, J, rows = len(first), len(_KEEP), len(called)
     if K == 0:
@@ -35,13 +35,15 @@ def weigh_calls(x: Any, called: Any, at: Any, first: Any) -> None:
     stayed = x[at[BY_CALLS]] * (1.0 - _LEAVE)
     belief = stayed + (1.0 - x[at[BY_CALLS]]) * _BACK
     stayed /= belief
-    here, nats, sums = np.zeros(K), np.zeros(J), np.empty(J)
-    whole = total(first, 0, K)
+    here, nats, sums = classes[0], classes[1], classes[2]  # K is at least 5
+    for c in range(K):
+        here[c] = nats[c] = 0.0
+    whole = total(first)
     for c in range(K):
         x[own + c] *= stayed
-    mine = whole + total(x, own, K)
+    mine = whole + total(x[own : own + K])
     for j in range(J):
-        sums[j] = _STRENGTH + total(x, recent + j * K, K)
+        sums[j] = _STRENGTH + total(x[recent + j * K : recent + j * K + K])
     unchanged = 0.0
     for i in range(rows):
         c = called[i]

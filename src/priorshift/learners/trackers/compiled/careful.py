@@ -47,13 +47,13 @@ def weigh_within(
         x[squares + k] = first[k] + stayed * (x[squares + k] - first[k])
         own[k] = prior[k] * math.exp(x[moved + k])
         seen[k] = squared[k] = 0.0
-    whole = total(own, 0, K)
+    whole = total(own)
     for k in range(K):
         own[k] /= whole
     lead = math.log(max(belief, _TINY) / max(1.0 - belief, _TINY)) - nats
     for i in range(rows):
         row = ratios[i]
-        fit = dot(own, 0, row, 0, K)
+        fit = dot(own, row)
         lead += math.log(fit)
         for k in range(K):
             part[k] = row[k] * own[k] / fit
@@ -69,7 +69,7 @@ def weigh_within(
         if rows > 1:
             lead += step * (ahead - 0.5 * step * known) - 0.5 * squared[k] / known
     x[at[BY_EVIDENCE]] = expit(lead)
-    weigh_calls(x, called, at, calls)
+    weigh_calls(x, called, at, calls, classes)
     likely = max(x[at[BY_EVIDENCE]], x[at[BY_CALLS]])
     x[at[UNCHANGED]] = _HARM * likely / (_HARM * likely + 1.0 - likely)
 

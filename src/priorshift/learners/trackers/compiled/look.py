@@ -27,14 +27,13 @@ def scale(proba: Any, prior: Any, least: float, found: Any) -> None:
 
 
 @inlined
-def look_at_row(alpha: Any, sums: Any, row: Any, h: int, K: int, counts: Any) -> Any:
-    """Weigh component h by one row; return the row's likelihood under it."""
-    a = h * K
-    fit = dot(alpha, a, row, 0, K)
+def look_at_row(alpha: Any, whole: float, row: Any, found: Any) -> Any:
+    """Weigh a component (K,) by one row; return the row's likelihood under it."""
+    fit = dot(alpha, row)
     scale = 1.0 / fit
-    for k in range(K):
-        counts[a + k] = alpha[a + k] * (row[k] * scale)
-    return fit / sums[h]
+    for k in range(len(row)):
+        found[k] = alpha[k] * (row[k] * scale)
+    return fit / whole
 
 
 @inlined
@@ -47,12 +46,10 @@ def turn(ratios: Any, columns: Any) -> None:
 
 
 @strict
-def _expected(
-    ratios: Any, columns: Any, a: int, K: int, counts: Any, centre: Any, weighed: Any, sums: Any
-) -> Any:
-    """Expected rows of each class under ``centre``; return the likelihoods of the rows."""
-    dots(centre, a, columns, K, len(ratios), sums)
-    fits, scales = sums[0], sums[1]
+def _expected(ratios: Any, columns: Any, centre: Any, found: Any, weighed: Any, lanes: Any) -> None:
+    """Expected rows (K,) of each class under ``centre``; likelihoods of the rows go to lanes[0]."""
+    dots(centre, columns, lanes)
+    fits, scales, K = lanes[0], lanes[1], len(centre)
     for i in range(len(ratios)):
         scales[i] = 1.0 / fits[i]
     for k in range(K):
@@ -62,41 +59,38 @@ def _expected(
         for k in range(K):
             weighed[k] += scale * row[k]
     for k in range(K):
-        counts[a + k] = centre[a + k] * weighed[k]
-    return fits
+        found[k] = centre[k] * weighed[k]
 
 
 @strict
 def look_at_rows(
     alpha: Any,
-    totals: Any,
+    whole: float,
     ratios: Any,
     columns: Any,
-    h: int,
-    K: int,
-    counts: Any,
+    found: Any,
     centre: Any,
     weighed: Any,
-    sums: Any,
+    lanes: Any,
 ) -> Any:
-    """Weigh component h by several rows; return the bound of its log evidence."""
-    a, rows, nats = h * K, len(ratios), 0.0
+    """Weigh a component (K,) by several rows; return the bound of its log evidence."""
+    rows, K, nats = len(ratios), len(alpha), 0.0
     for k in range(K):
-        centre[a + k] = alpha[a + k] / totals[h]
-    fits = _expected(ratios, columns, a, K, counts, centre, weighed, sums)
+        centre[k] = alpha[k] / whole
+    _expected(ratios, columns, centre, found, weighed, lanes)
     for _ in range(min(2 + rows // _LARGE, _MOST_STEPS) - 1):
         for k in range(K):
-            centre[a + k] = (alpha[a + k] + counts[a + k]) / (totals[h] + rows)
-        fits = _expected(ratios, columns, a, K, counts, centre, weighed, sums)
+            centre[k] = (alpha[k] + found[k]) / (whole + rows)
+        _expected(ratios, columns, centre, found, weighed, lanes)
     for i in range(rows):
-        nats += math.log(fits[i])
-    for k in range(a, a + K):
-        whole = math.floor(counts[k])
-        nats += (counts[k] - whole) * math.log(alpha[k] + whole)
-        nats -= counts[k] * math.log(centre[k])
-        if whole > 0.0:
-            nats += log_rising(alpha[k], whole)
-    return nats + math.lgamma(totals[h]) - math.lgamma(totals[h] + rows)
+        nats += math.log(lanes[0, i])
+    for k in range(K):
+        least = math.floor(found[k])
+        nats += (found[k] - least) * math.log(alpha[k] + least)
+        nats -= found[k] * math.log(centre[k])
+        if least > 0.0:
+            nats += log_rising(alpha[k], least)
+    return nats + math.lgamma(whole) - math.lgamma(whole + rows)
 
 
 @strict
@@ -106,33 +100,34 @@ def left_out(
     weights: Any,
     posterior: Any,
     centre: Any,
-    K: int,
     proba: Any,
-    sums: Any,
+    lanes: Any,
 ) -> None:
     """Probabilities of a batch's rows, each left out of the evidence for its own class prior."""
-    rows = len(ratios)
-    fits, both, squares = sums[0:4], sums[4:8], sums[8:12]
-    proba[:] = 0.0
+    rows, K = ratios.shape
+    fits, both, squares = lanes[0:4], lanes[4:8], lanes[8:12]
+    for i in range(rows):
+        for k in range(K):
+            proba[i, k] = 0.0
     for h in range(len(weights)):
         if weights[h] <= _NEGLIGIBLE:
             continue
-        a = h * K
-        dots(centre, a, columns[0], K, rows, fits)
-        dots(posterior, a, columns[0], K, rows, both)
-        dots(centre, a, columns[1], K, rows, squares)
+        after, before = posterior[h], centre[h]
+        dots(before, columns[0], fits)
+        dots(after, columns[0], both)
+        dots(before, columns[1], squares)
         for i in range(rows):
             alone = both[0, i] - squares[0, i] / fits[0, i]
             both[0, i] = weights[h] / max(alone, _TINY)
             squares[0, i] = both[0, i] / fits[0, i]
         for i in range(rows):
-            row, found, share, again = ratios[i], proba[i], both[0, i], squares[0, i]
+            row, said, share, again = ratios[i], proba[i], both[0, i], squares[0, i]
             for k in range(K):
-                found[k] += share * posterior[a + k] - again * centre[a + k] * row[k]
+                said[k] += share * after[k] - again * before[k] * row[k]
     for i in range(rows):
-        row, found = ratios[i], proba[i]
+        row, said = ratios[i], proba[i]
         for k in range(K):
-            found[k] = max(found[k] * row[k], _TINY)
-        whole = total(found, 0, K)
+            said[k] = max(said[k] * row[k], _TINY)
+        whole = total(said)
         for k in range(K):
-            found[k] /= whole
+            said[k] /= whole

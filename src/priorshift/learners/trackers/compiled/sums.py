@@ -1,4 +1,8 @@
-"""Sums in one fixed order, long ones four at a time; Bayes' rule and its logarithms."""
+"""Sums in one fixed order, long ones four at a time; Bayes' rule and its logarithms.
+
+Functions have one way out: where they are inlined, a second makes the compiler count references to
+every array, which takes longer than the sum.
+"""
 
 from __future__ import annotations
 
@@ -13,57 +17,54 @@ _SHORT = 24
 
 
 @inlined
-def total(x: Any, a: int, n: int) -> float:
-    """Sum of the n entries from a on."""
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    if n < _SHORT:
-        for k in range(a, a + n):
+def total(x: Any) -> float:
+    """Sum of the entries (n,)."""
+    n, k, s0, s1, s2, s3 = len(x), 0, 0.0, 0.0, 0.0, 0.0
+    if n >= _SHORT:
+        while k < n - 3:
             s0 += x[k]
-        return s0
-    whole = n - n % 4
-    for k in range(a, a + whole, 4):
+            s1 += x[k + 1]
+            s2 += x[k + 2]
+            s3 += x[k + 3]
+            k += 4
+    while k < n:
         s0 += x[k]
-        s1 += x[k + 1]
-        s2 += x[k + 2]
-        s3 += x[k + 3]
-    for k in range(a + whole, a + n):
-        s0 += x[k]
+        k += 1
     return (s0 + s1) + (s2 + s3)
 
 
 @inlined
-def dot(x: Any, a: int, y: Any, b: int, n: int) -> float:
-    """Sum of the products of n entries, from a on in x and from b on in y."""
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    if n < _SHORT:
-        for k in range(n):
-            s0 += x[a + k] * y[b + k]
-        return s0
-    whole = n - n % 4
-    for k in range(0, whole, 4):
-        s0 += x[a + k] * y[b + k]
-        s1 += x[a + k + 1] * y[b + k + 1]
-        s2 += x[a + k + 2] * y[b + k + 2]
-        s3 += x[a + k + 3] * y[b + k + 3]
-    for k in range(whole, n):
-        s0 += x[a + k] * y[b + k]
+def dot(x: Any, y: Any) -> float:
+    """Sum of the products of entries (n,)."""
+    n, k, s0, s1, s2, s3 = len(x), 0, 0.0, 0.0, 0.0, 0.0
+    if n >= _SHORT:
+        while k < n - 3:
+            s0 += x[k] * y[k]
+            s1 += x[k + 1] * y[k + 1]
+            s2 += x[k + 2] * y[k + 2]
+            s3 += x[k + 3] * y[k + 3]
+            k += 4
+    while k < n:
+        s0 += x[k] * y[k]
+        k += 1
     return (s0 + s1) + (s2 + s3)
 
 
 @strict
-def dots(x: Any, a: int, columns: Any, K: int, n: int, sums: Any) -> None:
+def dots(x: Any, columns: Any, sums: Any) -> None:
     """``dot`` of x with each of n rows, given as columns (K, n), to the last bit, into sums[0].
 
     Rows side by side are vectors for the compiler, where one sum after the other is not. ``sums``
     (4, n) is space to work in.
     """
+    K, n = columns.shape
     lanes = 1 if K < _SHORT else 4
     whole = 0 if K < _SHORT else K - K % 4
     for lane in range(lanes):
         for i in range(n):
             sums[lane, i] = 0.0
     for k in range(K):
-        part, column, factor = sums[k % 4 if k < whole else 0], columns[k], x[a + k]
+        part, column, factor = sums[k % 4 if k < whole else 0], columns[k], x[k]
         for i in range(n):
             part[i] += factor * column[i]
     if lanes > 1:
@@ -117,28 +118,28 @@ def log_rising(x: float, n: float) -> float:
 
 
 @inlined
-def bayes(weights: Any, evidence: Any, a: int, b: int, one: bool) -> float:
-    """Turn prior weights from a to b into posterior ones; return the log evidence of them all.
+def bayes(weights: Any, evidence: Any, one: bool) -> float:
+    """Turn prior weights (n,) into posterior ones; return the log evidence of them all.
 
     ``evidence`` are logarithms, or with ``one`` the likelihoods of one row themselves. A weight of
     0 stays 0.
     """
-    top = 0.0
+    top, n = 0.0, len(weights)
     if not one:
         top = -math.inf
-        for h in range(a, b):
+        for h in range(n):
             if weights[h] > 0.0:
                 weights[h] = math.log(weights[h]) + evidence[h]
                 top = max(top, weights[h])
             else:
                 weights[h] = -math.inf
-        for h in range(a, b):
+        for h in range(n):
             weights[h] = math.exp(weights[h] - top)
     else:
-        for h in range(a, b):
+        for h in range(n):
             weights[h] *= evidence[h]
-    found = total(weights, a, b - a)
+    found = total(weights)
     scale = 1.0 / found
-    for h in range(a, b):
+    for h in range(n):
         weights[h] *= scale
     return top + math.log(found)
