@@ -64,7 +64,12 @@ another copy of it
     for leaf, value in zip(form.leaves, form.flat(stream), strict=True):
         # Almost all leaves are as they were at the start: then nothing is to be worked out.
         kind = type(value)
-        if kind is np.ndarray and leaf.is_plain(value):
+        if (
+            kind is np.ndarray
+            and value.shape == leaf.shape
+            and value.dtype == leaf.dtype
+            and value.flags.c_contiguous
+        ):
             numbers.extend(leaf.plain)
             data.append(value)
             if leaf.gap:
@@ -161,10 +166,6 @@ class _Leaf(NamedTuple):
         if isinstance(fresh, float):
             return cls(where, _REAL, float)
         raise InputError(f"{where} is a {type(fresh).__name__}: {_LEAVES}")
-
-    def is_plain(self, value: AnyArray) -> bool:
-        """Whether an array is like that of a fresh state."""
-        return value.shape == self.shape and value.dtype == self.dtype and value.flags.c_contiguous
 
     def write(self, value: Any, numbers: list[int], data: list[Any]) -> None:
         if self.code == _ARRAY:
