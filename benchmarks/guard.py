@@ -114,13 +114,9 @@ def smallest_log_p(
         ends = np.arange(0, len(inside), first * -(-int(least) // (first * rows)))
         for start in range(0, len(ends) - 1, 500):
             part = ends[start : start + 501]
-            blocks = np.diff(inside[part], axis=0)
-            sums = np.array([regions.scores.sums(block) for block in blocks])
-            below = np.cumsum(blocks, axis=2)
-            below = np.concatenate([np.zeros_like(below[:, :, :1]), below], axis=2)
-            hits = below[:, regions.view, regions.last] - below[:, regions.view, regions.first]
+            cells, calls = np.diff(inside[part], axis=0), np.diff(called[part], axis=0)
             share = log_share(level, start + 1 + np.arange(len(part) - 1))
-            found = judge(regions, hits, np.diff(called[part], axis=0), sums, share)
+            found = judge(regions, cells, calls, share)
             best = min(best, float(found.log_p.min(initial=0.0)))
     return best
 

@@ -1,6 +1,6 @@
 """Load on the service, beside an echo of the same framework that gets the same bodies.
 
-Run: python -m benchmarks.service [--seconds S] [--learner NAME] [--growth BATCHES]
+Run: python -m benchmarks.service [--seconds S] [--learner NAME] [--growth N | --parts N]
 
 Service and echo are processes of their own and take turns; this process is the client. Batches
 have 100 x 10 probabilities, of 50 streams. The echo reads the JSON into numbers and writes them
@@ -20,13 +20,23 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import orjson
 
 from priorshift import LabelShiftClassifier
+from priorshift.service.app import Service
+from priorshift.service.engine import Group
+from priorshift.service.learning import learn
+from priorshift.service.models import Models
+from priorshift.service.schemas import BatchRequest
+from priorshift.service.server import register
+from priorshift.service.sqlite import SQLite
+from priorshift.service.streams import batch_answer, read_batch
 
 STREAMS, ROWS, CLASSES, RATE, CLIENTS = 50, 100, 10, 200, 50
 _ECHO = """
@@ -257,15 +267,54 @@ def grow(service: Server, folder: Path, batches: int) -> None:
         print(f"{done:10} {service.memory():10.0f} {size:10.1f}", flush=True)
 
 
+def parts(source: Path, state: Path, batches: int) -> None:
+    """Processor time of what is done for a batch, one after the other in this process."""
+    service = Service(Models.load([str(source)]), SQLite(state))
+    register(service.models, service.store)
+    engine, connection, request = service.engine, service.store.connect(), Requests("adapt", "p")
+    echo, clock = msgspec.json.Decoder(BatchRequest), time.thread_time
+    took: dict[str, list[float]] = {}
+
+    def timed(part: str, work: Callable[[], Any]) -> Any:
+        start = clock()
+        found = work()
+        took.setdefault(part, []).append(1000 * (clock() - start))
+        return found
+
+    for number in range(batches):
+        id, body = f"s{number % STREAMS}", request(number).partition(b"\r\n\r\n")[2]
+        asked = timed("echo: JSON read", lambda body=body: echo.decode(body))
+        lists = {"batch_id": asked.batch_id, "probabilities": asked.probabilities}
+        timed("echo: JSON written", lambda lists=lists: orjson.dumps(lists))
+        asked, model, given = timed("read", partial(read_batch, service, id, body))
+        timed("begin", connection.begin)
+        group = Group(connection, engine)
+        plan = timed("step, id looked up", partial(learn, group, id, asked.batch_id, given, model))
+        timed("answer and history stored", plan.write)
+        timed("state stored", group.flush)
+        timed("commit", connection.commit)
+        timed("published", partial(engine._publish, group.tips))
+        timed("answer", partial(batch_answer, id, asked.batch_id, model, plan.answer))
+    connection.close()
+    service.close()
+    print(f"{'medians of processor time':34} {'ms':>8}")
+    for part, times in took.items():
+        print(f"{part:34} {np.median(times):8.3f}")
+
+
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.service", description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0, help="time for each figure")
     parser.add_argument("--learner", default="auto")
     parser.add_argument("--growth", type=int, default=0, metavar="BATCHES", help="only this")
+    parser.add_argument("--parts", type=int, default=0, metavar="BATCHES", help="only this")
     args = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
         source, state = Path(folder, "load.priorshift"), Path(folder, "state")
         save_source(source, args.learner)
+        if args.parts:
+            parts(source, state, args.parts)
+            return
         ports = free_port(), free_port()
         words = ["-m", "priorshift", "serve", "--source", str(source), "--state", str(state)]
         words += ["--port", str(ports[0]), "--log-level", "warning"]

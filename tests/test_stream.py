@@ -182,6 +182,7 @@ def test_forged_bytes_are_refused(source):
     for change in (
         head.pack(b"nope", version, digest, count, records),
         head.pack(magic, version + 1, digest, count, records),
+        head.pack(magic, version - 1, digest, count, records),
         head.pack(magic, version, digest, count, records + 1),
         head.pack(magic, version, digest, count + 10**8, records),
         head.pack(magic, version, bytes(16), count, records),

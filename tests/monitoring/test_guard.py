@@ -76,6 +76,20 @@ def test_numpy_counts_and_judges_the_same(small, rows, monkeypatch):
         assert np.array_equal(one, two), name
 
 
+@pytest.mark.parametrize("rows", [20, 600])
+def test_a_class_prior_that_is_guessed_only_saves_work(small, rows, monkeypatch) -> None:
+    """What explains a block's scores at once leaves the state that the best class prior does."""
+    batches, asked = switching(12000 // rows, rows, seed=13), []
+    later = [1.1 * X for X in batches]
+    quick = [play(small, part)[1] for part in (batches, later)]
+    monkeypatch.setattr(evidence, "_called_prior", lambda *a: asked.append(a) or np.full(3, np.nan))
+    slow = [play(small, part)[1] for part in (batches, later)]
+    assert len(asked) > 20
+    for one, other in zip(quick, slow, strict=True):
+        for name, a, b in zip(one._fields, one, other, strict=True):
+            assert np.array_equal(a, b), name
+
+
 def follow(clf, batches):
     for X in batches:
         clf.adapt(X)

@@ -117,7 +117,7 @@ def test_covariate_shift_is_seen_that_no_region_sees(noisy) -> None:
     counts = count(regions.cells(batch))
     calls = np.bincount(batch.f0_proba.argmax(axis=1), minlength=2)[None]
     share = log_share(np.array([3]), np.array([1]))
-    assert judge_regions(regions, regions.hits(counts)[None], calls, share).log_p[0] > np.log(0.01)
+    assert judge_regions(regions, counts[None], calls, share).log_p[0] > np.log(0.01)
     found = regions.scores.judge(regions.scores.sums(counts), n, regions.rows)
     assert found.log_p < -10.0
     assert regions.name(regions.size + found.column) == "feature 1"

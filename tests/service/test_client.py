@@ -151,6 +151,13 @@ def test_every_call(service, served):
         with pytest.raises(ServiceError, match="no stream") as caught:
             client.stream("copy")
         assert (caught.value.code, caught.value.status) == ("not_found", 404)
+        both = client.send_many("many", ["calls", "other"] * 10, probabilities=rows[0])
+        assert both.versions == {"calls": 6, "other": 1}
+        assert (
+            both.probabilities[1::2]
+            == load(served.path).adapt_predict_proba(rows[0][1::2]).tolist()
+        )
+        assert client.send_many("many", ["calls", "other"] * 10, probabilities=rows[0]) == both
         with pytest.raises(ServiceError) as caught:
             client.send("calls", "b0", probabilities=rows[1])
         assert caught.value.code == "batch_conflict"

@@ -153,7 +153,7 @@ def count_rows(cells: Any, proba: Any, counts: Any, called: Any) -> None:
 
 
 @strict
-def _block_prior(calls: Any, total: int, confusion: Any) -> Any:
+def called_prior(calls: Any, total: int, confusion: Any) -> Any:
     """The class prior (K,) of one block; the twin of ``block_prior``."""
     K = len(confusion)
     share, prior = calls / total, np.full(K, 1.0 / K)
@@ -172,10 +172,13 @@ def _block_prior(calls: Any, total: int, confusion: Any) -> Any:
 
 @strict
 def may_surprise(
-    hits: Any,
+    cells: Any,
     calls: Any,
     spent: Any,
     shares: Any,
+    view: Any,
+    first: Any,
+    last: Any,
     counts: Any,
     confusion: Any,
     rows: Any,
@@ -187,9 +190,11 @@ def may_surprise(
     """
     for b in range(len(calls)):
         total = calls[b].sum()
-        weights = total * _block_prior(calls[b], total, confusion) / rows
+        weights = total * called_prior(calls[b], total, confusion) / rows
         for j in range(len(counts)):
-            mean, seen = max(_dot(weights, counts[j]), _TINY), hits[b, j]
+            mean, seen = max(_dot(weights, counts[j]), _TINY), 0
+            for cell in range(first[j], last[j]):
+                seen += cells[b, view[j], cell]
             if seen > mean:
                 log_p = seen - mean - seen * math.log(seen / mean)
                 more = math.log1p(-mean / seen) + 0.5 * math.log(2.0 * math.pi * seen)

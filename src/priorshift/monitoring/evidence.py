@@ -39,7 +39,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorshift.monitoring.regions import Regions, kernels
+from priorshift.monitoring.regions import COUNTS, Regions, kernels
 from priorshift.monitoring.scores import LEAST_ROWS
 from priorshift.risk import compiled
 from priorshift.typing import AnyArray, FloatArray, IntArray
@@ -110,40 +110,42 @@ def log_share(level: IntArray, number: IntArray) -> FloatArray:
     return share
 
 
-def judge(
-    regions: Regions, hits: IntArray, calls: IntArray, sums: FloatArray, share: FloatArray
-) -> Verdict:
+def judge(regions: Regions, cells: AnyArray, calls: AnyArray, share: FloatArray) -> Verdict:
     """Find what is most surprising in each of B finished blocks: a region, or all scores together.
 
     Parameters
     ----------
-    hits, calls, sums : (B, J), (B, K) and (B, D) arrays
-        Rows of each block in each region, and called each class, and sums of their scores.
+    cells, calls : (B, V, E - 1) and (B, K) arrays
+        Rows of each block in each cell of each view, and called each class.
     share : (B,) array
         Logarithm of the part of alpha that each block may spend.
     """
     rows = calls.sum(axis=1)
     asked = (rows >= LEAST_ROWS) & (regions.scores.size > 0)
     left = share + np.log1p(np.where(asked, -SCORES_SHARE, 0.0))
-    verdict = judge_regions(regions, hits, calls, left)
+    verdict = judge_regions(regions, cells, calls, left)
     for b in np.flatnonzero(asked).tolist():
-        found = regions.scores.judge(sums[b], int(rows[b]), regions.rows)
-        log_p = found.log_p - share[b] - math.log(SCORES_SHARE)
+        sums, guess = regions.scores.sums(cells[b]), _called_prior(calls[b], regions.confusion)
+        spent = float(share[b]) + math.log(SCORES_SHARE)
+        found = regions.scores.judge(sums, int(rows[b]), regions.rows, guess, spent)
+        log_p = found.log_p - spent
         if log_p < verdict.log_p[b]:
             verdict.log_p[b], verdict.region[b] = log_p, regions.size + found.column
             verdict.seen[b], verdict.expected[b] = found.mean / 2 + 0.5, found.explained / 2 + 0.5
     return verdict
 
 
-def judge_regions(regions: Regions, hits: IntArray, calls: IntArray, share: FloatArray) -> Verdict:
+def judge_regions(regions: Regions, cells: AnyArray, calls: AnyArray, share: FloatArray) -> Verdict:
     """Find the most surprising region of each of B finished blocks; arguments as in `judge`."""
     shares = np.log(regions.share)
     verdict = Verdict.quiet(len(calls))
     if compiled.available():  # of most blocks that is all
-        known = map(compiled.plain, (regions.counts, regions.confusion, regions.rows))
-        if not kernels().may_surprise(hits, calls, share, shares, *known, _SLACK):
+        counted = (part.astype(COUNTS, copy=False) for part in (cells, calls))
+        places = (regions.view, regions.first, regions.last)
+        known = map(compiled.plain, (*places, regions.counts, regions.confusion, regions.rows))
+        if not kernels().may_surprise(*counted, share, shares, *known, _SLACK):
             return verdict
-    rows = calls.sum(axis=1)
+    hits, rows = regions.hits(cells), calls.sum(axis=1)
     found = block_prior(calls, regions.confusion)
     mean = (found.prior / regions.rows) @ regions.counts.T
     spent = share[:, None] + shares
@@ -202,7 +204,15 @@ class BlockPrior(NamedTuple):
         return np.asarray(covariance + gain @ spread @ gain.T)
 
 
-def block_prior(calls: IntArray, confusion: FloatArray) -> BlockPrior:
+def _called_prior(calls: AnyArray, confusion: FloatArray) -> FloatArray:
+    """The class prior (K,) of one block from f0's calls (K,)."""
+    if not compiled.available():
+        return np.asarray(block_prior(calls[None], confusion).prior[0])
+    calls = calls.astype(COUNTS, copy=False)
+    return np.asarray(kernels().called_prior(calls, calls.sum(), compiled.plain(confusion)))
+
+
+def block_prior(calls: AnyArray, confusion: FloatArray) -> BlockPrior:
     r"""Mean class prior of B blocks from f0's calls.
 
     One step of Fisher scoring with the information of the calls,

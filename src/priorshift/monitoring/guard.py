@@ -15,7 +15,7 @@ import numpy as np
 from priorshift._validation import check_chance, check_choice
 from priorshift.errors import InputTypeError
 from priorshift.monitoring.evidence import BLOCK_ROWS, FIRST_ROWS, LEVELS, judge, log_share
-from priorshift.monitoring.regions import Regions, has_views
+from priorshift.monitoring.regions import COUNTS, Regions, has_views
 from priorshift.source import Batch, Source
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
@@ -53,14 +53,9 @@ class GuardState(NamedTuple):
     ----------
     t : int
         Rounds seen.
-    cells, called : (V, E - 1) and (K,) arrays
-        Rows of the unfinished block of the first level in each cell of each view, and called each
-        class.
-    hits, calls : (L, J) and (L, K) arrays
-        Finished blocks of the first level, added up to the unfinished block of each level: rows in
-        each region, and called each class.
-    sums : (L, D) array
-        The same of the scores of those rows.
+    cells, called : (L, V, E - 1) and (L, K) arrays
+        Rows of the unfinished block of each level in each cell of each view, and called each class.
+        Those of longer blocks are of finished blocks of the first level.
     number : (L,) array
         Blocks of each level that are finished.
     log_p : float
@@ -79,11 +74,8 @@ class GuardState(NamedTuple):
     """
 
     t: int
-    cells: IntArray
-    called: IntArray
-    hits: IntArray
-    calls: IntArray
-    sums: FloatArray
+    cells: AnyArray
+    called: AnyArray
     number: IntArray
     log_p: float = 0.0
     alarm: int = 0
@@ -192,14 +184,11 @@ class Guard:
 
     def start(self, source: Source) -> GuardState:
         """Return the state before the first round."""
-        regions, K = guard_regions(source), source.n_classes
+        views, edges = guard_regions(source).edges.shape
         return GuardState(
             t=0,
-            cells=np.zeros((len(regions.edges), regions.edges.shape[1] - 1), dtype=np.int64),
-            called=np.zeros(K, dtype=np.int64),
-            hits=np.zeros((LEVELS, regions.size), dtype=np.int64),
-            calls=np.zeros((LEVELS, K), dtype=np.int64),
-            sums=np.zeros((LEVELS, regions.scores.size)),
+            cells=np.zeros((LEVELS, views, edges - 1), dtype=COUNTS),
+            called=np.zeros((LEVELS, source.n_classes), dtype=COUNTS),
             number=np.zeros(LEVELS, dtype=np.int64),
         )
 
@@ -209,25 +198,26 @@ class Guard:
         step = min(-(-len(batch.proba) // _ROWS_OF_A_BATCH), _MOST_STEP)
         if step > 1:
             batch = batch.rows(slice(None, None, step))
-        cells, called = regions.counted(batch, state.cells, state.called)
+        cells, called = state.cells.copy(), state.called.copy()
+        regions.add(batch, cells[0], called[0])
         state = state._replace(t=state.t + 1, cells=cells, called=called)
-        return state if called.sum() < FIRST_ROWS else self._ended(regions, state)
+        return state if called[0].sum() < FIRST_ROWS else self._ended(regions, state)
 
     def _ended(self, regions: Regions, state: GuardState) -> GuardState:
         """Judge a block of the first level, and the longer ones that end with it."""
-        hits, calls = state.hits + regions.hits(state.cells), state.calls + state.called
-        sums = state.sums + regions.scores.sums(state.cells)
-        (done,) = np.nonzero(calls.sum(axis=1) >= BLOCK_ROWS)
-        number = state.number.copy()
+        cells, called, number = state.cells, state.called, state.number.copy()  # two are new
+        cells[1:] += cells[0]
+        called[1:] += called[0]
+        (done,) = np.nonzero(called.sum(axis=1) >= BLOCK_ROWS)
         number[done] += 1
-        found = judge(regions, hits[done], calls[done], sums[done], log_share(done, number[done]))
+        found = judge(regions, cells[done], called[done], log_share(done, number[done]))
         best = int(found.log_p.argmin())
         if found.log_p[best] < state.log_p and not state.alarm:
             state = state._replace(
                 log_p=float(found.log_p[best]),
                 alarm=state.t if found.log_p[best] <= math.log(self.alpha) else 0,
                 region=int(found.region[best]),
-                rows=int(calls[done[best]].sum()),
+                rows=int(called[done[best]].sum()),
                 round=state.t,
                 seen=float(found.seen[best]),
                 expected=float(found.expected[best]),
@@ -235,17 +225,8 @@ class Guard:
         share, level = self.trusted(state.share, state.level, done, found.log_p)
         # What has raised an alarm is known: longer blocks look for what is not.
         over = slice(None) if found.log_p[best] <= math.log(self.alpha) else done
-        hits[over], calls[over], sums[over] = 0, 0, 0.0
-        return state._replace(
-            cells=np.zeros_like(state.cells),
-            called=np.zeros_like(state.called),
-            hits=hits,
-            calls=calls,
-            sums=sums,
-            number=number,
-            share=share,
-            level=level,
-        )
+        cells[over], called[over] = 0, 0
+        return state._replace(number=number, share=share, level=level)
 
     def trusted(
         self, share: float, level: int, done: IntArray, log_p: FloatArray

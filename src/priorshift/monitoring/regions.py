@@ -55,6 +55,8 @@ _LEAST_PROBABILITY = 1e-6
 # Relative differences that rounding makes: of values, and of squares in single precision.
 _ROUNDING, _CANCELLED = 1e-5, 1e-5
 _NEAR_END = 0.05
+COUNTS = np.int32
+"""Type of counts of rows, of which every stream keeps thousands; no block has two billion rows."""
 
 # Edges between regions, as quantiles of the held-out set; a region lies between two of them, by
 # number.
@@ -455,19 +457,18 @@ class Regions(NamedTuple):
         kernels().find_cells(*arrays, views.summaries, edges, cells)
         return cells
 
-    def counted(self, batch: Batch, cells: IntArray, called: IntArray) -> tuple[IntArray, IntArray]:
-        """Counts of rows in each cell (V, E - 1), and called each class (K,), with a batch more."""
+    def add(self, batch: Batch, cells: AnyArray, called: AnyArray) -> None:
+        """Count a batch into rows in each cell (V, E - 1), and called each class (K,)."""
         found, f0 = self.cells(batch), batch.f0_proba
         if not compiled.available():
-            calls = np.bincount(row_argmax(f0), minlength=len(called))
-            return cells + count(found), called + calls
-        cells, called = cells.copy(), called.copy()
+            cells += count(found).astype(COUNTS)
+            called += np.bincount(row_argmax(f0), minlength=len(called)).astype(COUNTS)
+            return
         few = found.astype(np.int64, copy=False)  # one kind: the compiler takes seconds for each
         kernels().count_rows(compiled.plain(few), compiled.plain(f0), cells, called)
-        return cells, called
 
-    def hits(self, counts: IntArray) -> IntArray:
-        """Rows in each region, (J,), of rows in each cell (V, E - 1)."""
+    def hits(self, counts: AnyArray) -> IntArray:
+        """Rows in each region, (..., J), of rows in each cell (..., V, E - 1)."""
         return _inside(counts, self.view, self.first, self.last)
 
     def holds(self, batch: Batch, region: int) -> AnyArray:
@@ -575,11 +576,11 @@ def count(cells: AnyArray) -> IntArray:
     return np.bincount(flat, minlength=_END * size).reshape(size, _END)
 
 
-def _inside(counts: IntArray, view: IntArray, first: IntArray, last: IntArray) -> IntArray:
-    """Rows between two edges of a view, (J,)."""
-    below = np.zeros((len(counts), _END + 1), dtype=np.int64)
-    np.cumsum(counts, axis=1, out=below[:, 1:])
-    return below[view, last] - below[view, first]
+def _inside(counts: AnyArray, view: IntArray, first: IntArray, last: IntArray) -> IntArray:
+    """Rows between two edges of a view, (..., J)."""
+    below = np.zeros((*counts.shape[:-1], _END + 1), dtype=np.int64)
+    np.cumsum(counts, axis=-1, out=below[..., 1:])
+    return np.asarray(below[..., view, last] - below[..., view, first])
 
 
 def _shares(view: IntArray, first: IntArray, last: IntArray, summaries: int) -> FloatArray:

@@ -27,6 +27,7 @@ from scipy.linalg.lapack import dtrtrs
 from scipy.optimize import nnls
 from scipy.special import eval_legendre, fdtrc
 
+from priorshift._threads import ONE_THREAD
 from priorshift.errors import InputError
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
@@ -123,11 +124,32 @@ class Scores(NamedTuple):
         """Sums of scores, (D,), of rows in each cell (V, C)."""
         return np.asarray((self.values * counts[self.view]).sum(axis=1))
 
-    def judge(self, sums: FloatArray, n: int, rows: IntArray) -> Together:
-        """Ask whether any class prior explains the sums (D,) of n rows; ``rows`` (K,) held out."""
+    def judge(
+        self,
+        sums: FloatArray,
+        n: int,
+        rows: IntArray,
+        guess: FloatArray | None = None,
+        quiet: float = 0.0,
+    ) -> Together:
+        """Ask whether any class prior explains the sums (D,) of n rows; ``rows`` (K,) held out.
+
+        Where the class prior ``guess`` (K,) gives a log p-value of at least ``quiet``, no other is
+        looked for.
+        """
         if self.size == 0 or n < LEAST_ROWS:
             return Together()
-        mean, prior = sums / n, np.full(len(rows), 1.0 / len(rows))
+        mean = sums / n
+        if guess is not None:
+            found = self._at(mean, n, rows, guess, int(np.count_nonzero(guess)) - 1)
+            if found.log_p >= quiet:
+                return found
+        with ONE_THREAD:  # a second one would wait for longer than it works
+            return self._best(mean, n, rows)
+
+    def _best(self, mean: FloatArray, n: int, rows: IntArray) -> Together:
+        """What the class prior says that explains the mean scores (D,) best."""
+        prior = np.full(len(rows), 1.0 / len(rows))
         for _ in range(_STEPS):
             root = np.linalg.cholesky(self._covariance(n, rows, prior))
             sides, _ = dtrtrs(root, np.column_stack([self.means.T, mean]), lower=1)

@@ -30,9 +30,7 @@ from priorshift.saving.values import Parts
 from priorshift.stream import Deployment, Stream
 from priorshift.typing import AnyArray
 
-_MAGIC, VERSION = b"pstr", 2
-# A stream without history is laid out as in the first version.
-_READ = (1, VERSION)
+_MAGIC, VERSION = b"pstr", 3
 _HEAD = struct.Struct("<4sI16sII")
 _SUM = 16
 _AGAIN = "use another copy of it"
@@ -62,13 +60,20 @@ another copy of it
     """
     form = _form(deployment)
     numbers: list[int] = []
-    data: list[bytes] = []
+    data: list[Any] = []
     for leaf, value in zip(form.leaves, form.flat(stream), strict=True):
         # Almost all leaves are as they were at the start: then nothing is to be worked out.
         kind = type(value)
-        if kind is np.ndarray and leaf.is_plain(value):
+        if (
+            kind is np.ndarray
+            and value.shape == leaf.shape
+            and value.dtype == leaf.dtype
+            and value.flags.c_contiguous
+        ):
             numbers.extend(leaf.plain)
-            data.append(padded(value.tobytes()))
+            data.append(value)
+            if leaf.gap:
+                data.append(leaf.gap)
         elif kind is float and leaf.code == _REAL:
             data.append(_PACK_REAL(value))
         elif kind is int and leaf.code == _WHOLE:
@@ -97,7 +102,7 @@ def stream_from_bytes(deployment: Deployment, data: bytes) -> Stream:
     magic, version, digest, count, records = _HEAD.unpack_from(body)
     if magic != _MAGIC:
         raise FileFormatError("these bytes are no stream of priorshift's: give one that it wrote")
-    if version not in _READ:
+    if version != VERSION:
         raise FileFormatError(
             f"these bytes have format {version}, this priorshift reads {VERSION}: use the version "
             "of priorshift that wrote them"
@@ -147,25 +152,22 @@ class _Leaf(NamedTuple):
     shape: tuple[int, ...] = ()
     width: int = 0
     plain: tuple[int, ...] = ()
+    gap: bytes = b""
     grows: bool = False
 
     @classmethod
     def of(cls, where: str, fresh: Any, grows: bool = False) -> _Leaf:
         if isinstance(fresh, np.ndarray | np.generic):
             width = fresh.nbytes + -fresh.nbytes % 8
-            plain = (-1, *fresh.shape)
-            return cls(where, _ARRAY, type(fresh), fresh.dtype, fresh.shape, width, plain, grows)
+            form = fresh.dtype, fresh.shape, width, (-1, *fresh.shape), bytes(width - fresh.nbytes)
+            return cls(where, _ARRAY, type(fresh), *form, grows)
         if isinstance(fresh, int):
             return cls(where, _WHOLE, type(fresh))
         if isinstance(fresh, float):
             return cls(where, _REAL, float)
         raise InputError(f"{where} is a {type(fresh).__name__}: {_LEAVES}")
 
-    def is_plain(self, value: AnyArray) -> bool:
-        """Whether an array is like that of a fresh state."""
-        return value.shape == self.shape and value.dtype == self.dtype and value.flags.c_contiguous
-
-    def write(self, value: Any, numbers: list[int], data: list[bytes]) -> None:
+    def write(self, value: Any, numbers: list[int], data: list[Any]) -> None:
         if self.code == _ARRAY:
             if type(value) is not self.kind or value.dtype != self.dtype:
                 self.refuse(value)
@@ -179,7 +181,7 @@ class _Leaf(NamedTuple):
         else:
             self.refuse(value)
 
-    def write_array(self, value: Any, numbers: list[int], data: list[bytes]) -> None:
+    def write_array(self, value: Any, numbers: list[int], data: list[Any]) -> None:
         order = -1
         if not value.flags.c_contiguous:
             # The order of the axes in memory decides the order of sums, and so the last bits.

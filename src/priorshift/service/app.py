@@ -193,7 +193,7 @@ def build(service: Service, routes: Sequence[Spec]) -> Starlette:
 
 def _seldom(route: tuple[str, Any]) -> bool:
     """Starlette tries one path after the other: those of batches come first."""
-    return not route[0].endswith(("/batches", "/infer"))
+    return not route[0].endswith(("{id}/batches", "{name}/infer"))
 
 
 def _endpoint(service: Service, methods: dict[str, Spec]) -> Any:
@@ -224,7 +224,8 @@ async def _respond(service: Service, request: Request, methods: dict[str, Spec])
     route = "unknown" if spec is None else f"{spec.method} {spec.path}"
     with request_span(route, request.headers) as noted:
         response, client, code = await _handled(service, request, methods, spec, request_id)
-        noted.update(_attributes(request, spec, response, code, request_id))
+        if noted is not None:
+            noted.update(_attributes(request, spec, response, code, request_id))
     had = {name for name, _ in response.raw_headers}
     response.raw_headers += [pair for pair in _RAW_HEADERS if pair[0] not in had]
     response.raw_headers.append((b"x-request-id", request_id.encode("latin-1")))

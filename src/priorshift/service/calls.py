@@ -17,6 +17,8 @@ from priorshift.service.schemas import (
     HistoryAnswer,
     Label,
     LabelsRequest,
+    ManyAnswer,
+    ManyRequest,
     PerformanceAnswer,
     PriorAnswer,
     ShiftAnswer,
@@ -67,6 +69,19 @@ def batch(
         timestamp=timestamp,
     )
     return Call("POST", _path(stream, "/batches"), BatchAnswer, msgspec.json.encode(body))
+
+
+def many(
+    batch_id: str, streams: Sequence[str], rows: Any = None, probabilities: Any = None
+) -> Call[ManyAnswer]:
+    """Let many streams learn from rows of theirs, all or none."""
+    body = ManyRequest(
+        batch_id=batch_id,
+        streams=list(streams),
+        rows=_rows(rows),
+        probabilities=_rows(probabilities),
+    )
+    return Call("POST", "/v1/batches", ManyAnswer, msgspec.json.encode(body))
 
 
 def labels(stream: str, batch_id: str, labels: Sequence[Label]) -> Call[VersionAnswer]:

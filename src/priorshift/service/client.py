@@ -23,6 +23,7 @@ from priorshift.service.schemas import (
     BatchAnswer,
     GuardAnswer,
     HistoryAnswer,
+    ManyAnswer,
     PerformanceAnswer,
     PriorAnswer,
     ShiftAnswer,
@@ -178,6 +179,13 @@ class Client:
         """
         return self._send(calls.batch(stream, batch_id, **batch))
 
+    def send_many(self, batch_id: str, streams: list[str], **batch: Any) -> ManyAnswer:
+        """Rows of many streams, all of which learn or none: row i is of ``streams[i]``.
+
+        Give ``rows`` or ``probabilities``; the same id again changes nothing.
+        """
+        return self._send(calls.many(batch_id, streams, **batch))
+
     def learn_labels(self, stream: str, batch_id: str, labels: list[Any]) -> VersionAnswer:
         """Labels of a batch that was sent with ``labels_follow``; None where there is none."""
         return self._send(calls.labels(stream, batch_id, labels))
@@ -283,6 +291,13 @@ class AsyncClient:
         ``BatchRequest`` has them.
         """
         return await self._send(calls.batch(stream, batch_id, **batch))
+
+    async def send_many(self, batch_id: str, streams: list[str], **batch: Any) -> ManyAnswer:
+        """Rows of many streams, all of which learn or none: row i is of ``streams[i]``.
+
+        Give ``rows`` or ``probabilities``; the same id again changes nothing.
+        """
+        return await self._send(calls.many(batch_id, streams, **batch))
 
     async def learn_labels(self, stream: str, batch_id: str, labels: list[Any]) -> VersionAnswer:
         """Labels of a batch that was sent with ``labels_follow``; None where there is none."""

@@ -19,6 +19,8 @@ from priorshift.cli.arguments import whole_number
 from priorshift.errors import InputError
 
 _log = logging.getLogger("priorshift.service")
+# Things made, less those gone, between two searches for garbage.
+_GARBAGE = 20_000
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _DESCRIPTION = """\
 Serve a source over HTTP: each stream learns from its batches, and nothing that was answered is
@@ -126,8 +128,10 @@ def serve(options: argparse.Namespace) -> None:
         server = _server(config, service)
         listener = _listener(options.host, options.port)
         # What is there by now stays: no search for garbage has to look at it, while all waits.
+        # A request makes hundreds of lists, and no garbage that such a search would find.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(_GARBAGE)
         with listener, asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(server.serve(sockets=[listener]))
     except BaseException:

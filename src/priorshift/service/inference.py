@@ -102,7 +102,7 @@ def _looked_at(
     check_rows(service, wanted.rows)
     if wanted.request.parameters.get("adapt") is True:
         _named(wanted)
-        return wanted, _read(model, wanted)
+        return wanted, model.read(*_taken(model, wanted))
     stream = wanted.request.parameters.get("stream")
     return wanted, _predict(service, model, wanted, stream)
 
@@ -135,9 +135,9 @@ def _named(wanted: Wanted) -> tuple[str, str]:
     return check_id(stream), batch_id
 
 
-def _read(model: Model, wanted: Wanted) -> Input:
-    taken = (wanted.rows, None) if model.takes == "rows" else (None, wanted.rows)
-    return model.read(*taken)
+def _taken(model: Model, wanted: Wanted) -> tuple[Any, Any]:
+    """The tensor as rows, or as probabilities."""
+    return (wanted.rows, None) if model.takes == "rows" else (None, wanted.rows)
 
 
 def _predict(service: Service, model: Model, wanted: Wanted, stream: Any) -> Answer:
@@ -150,7 +150,8 @@ def _predict(service: Service, model: Model, wanted: Wanted, stream: Any) -> Ans
             raise Problem("invalid_input", f"the stream {stream!r} has the model {found.model.key}")
         version, state = found.row.version, found.stream
     deployment = model.deployment
-    proba = deployment.predict_proba(state, _read(model, wanted).batch)
+    batch, _ = model.batch(*_taken(model, wanted))
+    proba = deployment.predict_proba(state, batch)
     return Answer(version, proba, deployment.prior(state))
 
 

@@ -146,7 +146,17 @@ class Model:
         labels: list[Label] | None = None,
         timestamp: float | None = None,
     ) -> Input:
-        """Turn what a request holds into a batch, or refuse it; nothing is changed by that."""
+        """What a request holds as a batch that is to be learned."""
+        batch, X = self.batch(rows, probabilities, labels)
+        digest = blake2b(digest_size=16)
+        for part in (X, labels, timestamp):
+            digest.update(_as_bytes(part))
+        return Input(batch, digest.digest(), as_seconds(timestamp))
+
+    def batch(
+        self, rows: Any = None, probabilities: Any = None, labels: list[Label] | None = None
+    ) -> tuple[Batch, Any]:
+        """Turn rows into a batch, or refuse them; also return the array, or the rows as sent."""
         if (rows is None) == (probabilities is None):
             raise Problem("bad_request", "give one of rows and probabilities")
         if probabilities is not None and self.takes == "rows":
@@ -160,14 +170,10 @@ class Model:
         ):  # a tensor, and the model has no array
             given = given.tolist()
         X = self._array(given) if self._numeric else self._objects(given)
-        digest = blake2b(digest_size=16)
-        for part in (X if isinstance(X, np.ndarray) else given, labels, timestamp):
-            digest.update(_as_bytes(part))
         if labels is not None:
             labels = [None if label is None else self._known_label(label) for label in labels]
         try:
-            batch = self.classifier._read(X, labels)
-            return Input(batch, digest.digest(), as_seconds(timestamp))
+            return self.classifier._read(X, labels), X if isinstance(X, np.ndarray) else given
         except (ValueError, TypeError) as error:  # scikit-learn's own, and those of the model
             raise Problem("invalid_input", " ".join(str(error).split())) from error
 

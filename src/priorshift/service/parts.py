@@ -93,8 +93,9 @@ def _store_history(
     before, after = old.stream.history, new.stream.history
     if step and len(after.records) == len(before.records) + 1:
         # One batch more, and nothing merged: the others are stored already.
-        times = np.append(old.times, new.row.updated)
-        connection.add_history(number, version, _table(times[-1:], after.records[-1:]))
+        times = np.concatenate([old.times, [new.row.updated]])
+        record = times[-1:].tobytes() + after.records[-1].tobytes()
+        connection.add_history(number, version, sealed(record))
         return times
     rounds, known = after.field("round"), before.field("round")
     places = np.searchsorted(known, rounds)
@@ -102,12 +103,9 @@ def _store_history(
     times = np.where(same, np.append(old.times, NO_TIME)[places], NO_TIME)
     times[-1:] = np.where(same[-1:], times[-1:], new.row.updated)
     connection.clear_history(number)
-    connection.add_history(number, version, _table(times, after.records))
+    table = np.column_stack([times, after.records])
+    connection.add_history(number, version, sealed(table.tobytes()))
     return times
-
-
-def _table(times: FloatArray, records: FloatArray) -> bytes:
-    return sealed(np.column_stack([times, records]).tobytes())
 
 
 def opened_stream(model: Model, row: StreamRow, connection: Connection) -> Committed:

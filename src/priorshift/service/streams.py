@@ -97,7 +97,8 @@ def check_rows(service: Service, rows: Any) -> None:
         )
 
 
-def _read_batch(service: Service, id: str, data: bytes) -> tuple[BatchRequest, Model, Input]:
+def read_batch(service: Service, id: str, data: bytes) -> tuple[BatchRequest, Model, Input]:
+    """What the body of a batch holds."""
     asked = decode(data, _BATCH)
     check_rows(service, asked.rows if asked.probabilities is None else asked.probabilities)
     model = _model_of(service, id)
@@ -108,12 +109,17 @@ async def post_batch(service: Service, request: Request) -> Response:
     """Learn from a batch and predict it, in one call; the same batch id again changes nothing."""
     id = stream_id(request)
     data = await service.body(request)
-    asked, model, given = await service.read(data, _read_batch, service, id)
+    asked, model, given = await service.read(data, read_batch, service, id)
     found = await learned(service, id, asked.batch_id, given, model, asked.labels_follow)
+    return batch_answer(id, asked.batch_id, model, found)
+
+
+def batch_answer(id: str, batch_id: str, model: Model, found: Answer) -> Response:
+    """What a batch is answered with, as JSON."""
     return answer(
         {
             "stream": id,
-            "batch_id": asked.batch_id,
+            "batch_id": batch_id,
             "version": found.version,
             "labels": model.labels(found.proba),
             "probabilities": found.proba,

@@ -7,7 +7,7 @@ to say, which ``opentelemetry-instrument priorshift serve ...`` sets up; without
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from priorshift import __version__
@@ -24,39 +24,43 @@ def _on() -> bool:
     """Whether spans go anywhere: spans that nobody reads are not made."""
     if _tracer is None:
         return False
-    nobody = isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
-    return not (nobody and isinstance(_tracer, trace.ProxyTracer))
+    if not isinstance(_tracer, trace.ProxyTracer):
+        return True
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def here() -> Any:
-    """The span that is open now, to be handed to another thread."""
+    """The span that is open now, to be handed to another thread; None where spans go nowhere."""
     return context.get_current() if _on() else None
 
 
-@contextmanager
-def span(name: str, parent: Any = None, **attributes: Any) -> Iterator[None]:
-    """A span around what is done inside.
+def span(name: str, parent: Any, **attributes: Any) -> AbstractContextManager[Any]:
+    """A span around what is done inside, where there is a parent.
 
     Examples
     --------
-    >>> with span("adapt", stream="shop"):
+    >>> with span("adapt", None, stream="shop"):
     ...     pass
     """
-    if not _on():
-        yield
-        return
+    if parent is None:
+        return nullcontext()
     found = {f"priorshift.{key}": value for key, value in attributes.items()}
-    with _tracer.start_as_current_span(name, parent, attributes=found):
-        yield
+    span: AbstractContextManager[Any] = _tracer.start_as_current_span(
+        name, parent, attributes=found
+    )
+    return span
+
+
+def request_span(
+    route: str, headers: Mapping[str, str]
+) -> AbstractContextManager[dict[str, Any] | None]:
+    """The span of a request, as a dict that becomes its attributes; None where spans go nowhere."""
+    return _opened(route, headers) if _on() else nullcontext()
 
 
 @contextmanager
-def request_span(route: str, headers: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """The span of a request; whatever is put into the dict becomes its attributes."""
+def _opened(route: str, headers: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     found: dict[str, Any] = {}
-    if not _on():
-        yield found
-        return
     parent, kind = propagate.extract(headers), trace.SpanKind.SERVER
     with _tracer.start_as_current_span(route, parent, kind) as opened:
         yield found
@@ -67,6 +71,6 @@ def request_span(route: str, headers: Mapping[str, str]) -> Iterator[dict[str, A
 
 def past_span(name: str, parents: Iterable[Any], at: int, seconds: float) -> None:
     """The same span in each of several parents: from ``at`` (in nanoseconds) on, and over now."""
-    if _on():
-        for parent in parents:
+    for parent in parents:
+        if parent is not None:
             _tracer.start_span(name, parent, start_time=at).end(at + round(seconds * 1e9))
