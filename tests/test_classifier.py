@@ -55,7 +55,7 @@ def test_adapting_beats_the_fixed_model(model: Any, learner: str) -> None:
         from priorshift import ROGD
 
         clf = fitted(model, ROGD(horizon=40))
-    elif learner in ("uogd", "atlas", "atlas-ada"):
+    elif learner in ("uogd", "atlas", "atlas-ada", "asap"):
         clf = fitted(model, LEARNERS[learner](horizon=40))
     else:
         clf = fitted(model, learner)

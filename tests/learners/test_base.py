@@ -280,6 +280,9 @@ def test_learners_by_name():
         "flh-ftl",
         "window-hedge",
         "wavelet",
+        "online-fmapls",
+        "leip",
+        "asap",
     ]
     for name, kind in LEARNERS.items():
         assert as_learner(name) == kind()
