@@ -285,8 +285,8 @@ def test_estimators_that_need_no_inverse_are_not_refused() -> None:
             return 0.4 * P + 0.6 * np.array([1.0, 0.0, 0.0])
 
     with pytest.raises(SourceError, match="cannot be inverted"):
-        LabelShiftClassifier(Timid(), learner=FTH()).fit(X, y)
-    practice = FTH(preset="practice")  # takes the probabilities
+        LabelShiftClassifier(Timid(), learner=FTH(preset="paper")).fit(X, y)
+    practice = FTH()  # takes the probabilities
     assert LabelShiftClassifier(Timid(), learner=practice).fit(X, y).n_rounds_ == 0
     assert LabelShiftClassifier(Timid(), learner=FTH(estimator="mlls")).fit(X, y).n_rounds_ == 0
     clf = LabelShiftClassifier(Timid(), learner=FTH(estimator="bbse-soft")).fit(X, y)
@@ -329,7 +329,7 @@ def test_text_columns_say_what_to_do(model: Any) -> None:
 
 
 def test_clones_keep_a_frozen_model(model: Any) -> None:
-    clf = clone(LabelShiftClassifier(FrozenEstimator(model), learner="fth"))
+    clf = clone(LabelShiftClassifier(FrozenEstimator(model), "fth", calibration="none"))
     X, y = draw(UNIFORM, 300, 2)
     got = clf.fit(X, y).predict_proba(X)
     np.testing.assert_allclose(got, model.predict_proba(X), rtol=1e-12)

@@ -914,8 +914,8 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
 
         Examples
         --------
-        >>> LabelShiftClassifier.from_probabilities([0.2, 0.9], [0, 1], "fth").adapt([0.8]).state_
-        HistoryState(t=1, mean=array([0., 1.]))
+        >>> LabelShiftClassifier.from_probabilities([0.2, 0.9], [0, 1], "fix").adapt([0.8]).state_
+        FixState(t=1)
         """
         return self._fitted().stream_.state
 
