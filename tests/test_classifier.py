@@ -394,3 +394,21 @@ def test_a_masked_label_is_a_missing_one(blobs):
     y = np.ma.masked_array(blobs.y, mask=np.arange(len(blobs.y)) == 3)
     with pytest.raises(InputError, match="y has no label in row 3"):
         LabelShiftClassifier(LogisticRegression()).fit(blobs.X, y)
+
+
+@pytest.mark.parametrize("learner", ["fix", "fth", "tracker", "auto", "uogd"])
+def test_a_class_prior_that_is_known_takes_the_place_of_the_learners(model: Any, learner) -> None:
+    clf = fitted(model, learner).adapt(draw(SKEWED, 200, 3)[0])
+    X, before = draw(UNIFORM, 40, 4)[0], clf.state_
+    told = dict(zip(clf.classes_.tolist(), (0.7, 0.1, 0.2), strict=True))
+    found = clf.predict_proba(X, prior=[0.7, 0.1, 0.2])
+    np.testing.assert_array_equal(clf.predict_proba(X, prior=told), found)
+    own = clf.predict_proba(X, prior=clf.source_.prior)
+    expected = own * np.array([0.7, 0.1, 0.2]) / clf.source_.prior
+    np.testing.assert_allclose(found, expected / expected.sum(axis=1)[:, None], rtol=1e-9)
+    if learner in ("fix", "uogd"):
+        np.testing.assert_allclose(own, model.predict_proba(X), rtol=1e-9)
+    assert clf.state_ is before
+    for wrong in ([0.5, 0.5], [0.7, 0.7, 0.2], {0: 1.0}):
+        with pytest.raises(ValueError, match="prior"):
+            clf.predict_proba(X, prior=wrong)
