@@ -54,11 +54,11 @@ class Auto(Recipe[CalibrationMap]):
     bias-temperature with a strong and with a weak pull to it; vector; and matrix with each of its
     strengths, up to ``largest_matrix`` classes. A weight falls by a factor e with every nat of
     log-loss, summed over all rows, that another candidate is better by: many rows choose, few rows
-    average. Isotonic, where every class has 50 rows, is taken alone or not at all. What comes out
-    claims no more than its rows can support, see ``BoundedMap``. All this is done for several
-    floors of f0's logarithms, below which all probabilities are one, and the mean of least loss on
-    rows that it was not fitted on is taken: where the tails of f0 are noise, a linear map of their
-    logarithms is led by them.
+    average. What comes out claims no more than its rows can support, see ``BoundedMap``. All this
+    is done for several floors of f0's logarithms, below which all probabilities are one: where the
+    tails of f0 are noise, a linear map of their logarithms is led by them. The mean of least loss
+    is taken, bounded and on rows that it was not fitted on; or isotonic, where every class has 50
+    rows, if its loss is less by more than the noise.
 
     Parameters
     ----------
@@ -117,21 +117,20 @@ class Auto(Recipe[CalibrationMap]):
         recipes = self.candidates(rows.counts)
         if len(recipes) == 1:
             return recipes[0]
-        how = {"folds": self.folds, "seed": self.seed}
         if self.rule != "average":
-            return Mean((best_of(recipes, rows, rule=self.rule, **how),), (1.0,))
-        means = [self._mean(recipes, replace(rows, least=least)) for least in floors(rows)]
-        return (
-            means[0] if len(means) == 1 else best_of(means, rows, folds=self.folds, seed=self.seed)
-        )
+            return Mean((self._best(recipes, rows, self.rule),), (1.0,))
+        linear = [recipe for recipe in recipes if not isinstance(recipe, IsotonicScaling)]
+        means = [self._mean(linear, replace(rows, least=least)) for least in floors(rows)]
+        found = [self._best(means, rows, "minimum") if len(means) > 1 else means[0]]
+        found += [Mean((recipe,), (1.0,)) for recipe in recipes if recipe not in linear]
+        return self._best(found, rows, "one-error") if len(found) > 1 else found[0]
+
+    def _best(self, recipes: list[Any], rows: Rows, rule: str) -> Any:
+        return best_of(recipes, rows, folds=self.folds, seed=self.seed, rule=rule)
 
     def _mean(self, recipes: list[Any], rows: Rows) -> Mean:
         """The mean of recipes by their weights, with the floor of these rows."""
         weights = _weights(scores_of(recipes, rows, folds=self.folds, seed=self.seed))
-        if isinstance(recipes[-1], IsotonicScaling):
-            if weights[-1] > 0.5:
-                return Mean((recipes[-1],), (1.0,))
-            recipes, weights = recipes[:-1], weights[:-1]
         heavy = weights >= _NEGLIGIBLE * weights.sum()
         kept = tuple(recipe for recipe, is_heavy in zip(recipes, heavy, strict=True) if is_heavy)
         return Mean(kept, tuple((weights[heavy] / weights[heavy].sum()).tolist()), rows.least)
