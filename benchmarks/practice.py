@@ -1,6 +1,6 @@
-"""The practice preset and the forms of flh-ftl: errors in %, predict first.
+"""The practice preset, the forms of flh-ftl, later rivals: errors in %, predict first.
 
-``python -m benchmarks.practice [--only uogd,fth,flh] [--rounds T] [--seeds S] [--data NAME,...]``
+``python -m benchmarks.practice [--only uogd,fth,flh,rivals] [--rounds T] [--seeds S]``
 """
 
 from __future__ import annotations
@@ -16,7 +16,19 @@ from priorshift.datasets import load_dataset
 from priorshift.datasets.files import named_file
 from priorshift.datasets.offline import offline_stage
 from priorshift.experiments.report.tables import text_table
-from priorshift.learners import FLHFTL, FTFWH, FTH, UOGD, Learner, WindowHedge
+from priorshift.learners import (
+    ASAP,
+    FLHFTL,
+    FTFWH,
+    FTH,
+    LEIP,
+    UOGD,
+    Auto,
+    Learner,
+    OnlineFMAPLS,
+    Tracker,
+    WindowHedge,
+)
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
 from priorshift.simulation.streams import SimulatedStream
@@ -33,6 +45,18 @@ def subjects(only: str, rounds: int) -> dict[str, tuple[Learner, str]]:
             'flh-ftl, experts="lengths"': (FLHFTL(), "temperature"),
             "window-hedge": (WindowHedge(), "temperature"),
         }
+    if only == "rivals":
+        rivals: dict[str, Learner] = {
+            "online-fmapls": OnlineFMAPLS(),
+            'online-fmapls, take="mode", c=10,000': OnlineFMAPLS(take="mode", c=10_000.0),
+            "leip": LEIP(),
+            "leip, memory=None": LEIP(memory=None),
+            "asap": ASAP(horizon=rounds),
+            "uogd": UOGD(horizon=rounds),
+            "tracker": Tracker(),
+            "auto": Auto(),
+        }
+        return {title: (learner, str(learner.calibration)) for title, learner in rivals.items()}
     kinds = {"uogd": (UOGD,), "fth": (FTH, FTFWH)}[only]
     found: dict[str, tuple[Learner, str]] = {}
     for kind in kinds:
@@ -46,7 +70,9 @@ def subjects(only: str, rounds: int) -> dict[str, tuple[Learner, str]]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Print one table."""
     parser = argparse.ArgumentParser(prog="benchmarks.practice", description=__doc__)
-    parser.add_argument("--only", default="uogd,fth", metavar="NAME,...", help="uogd, fth, flh")
+    parser.add_argument(
+        "--only", default="uogd,fth", metavar="NAME,...", help="uogd, fth, flh, rivals"
+    )
     parser.add_argument("--data", default="", metavar="NAME,...", help="default: what is here")
     parser.add_argument("--rounds", type=int, default=500)
     parser.add_argument("--rows", type=int, default=10)

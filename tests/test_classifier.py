@@ -65,7 +65,7 @@ def test_adapting_beats_the_fixed_model(model: Any, learner: str) -> None:
         from priorshift import ROGD
 
         clf = fitted(model, ROGD(horizon=40))
-    elif learner in ("uogd", "atlas", "atlas-ada"):
+    elif learner in ("uogd", "atlas", "atlas-ada", "asap"):
         clf = fitted(model, LEARNERS[learner](horizon=40))
     else:
         clf = fitted(model, learner)
@@ -295,8 +295,8 @@ def test_estimators_that_need_no_inverse_are_not_refused() -> None:
             return 0.4 * P + 0.6 * np.array([1.0, 0.0, 0.0])
 
     with pytest.raises(SourceError, match="cannot be inverted"):
-        LabelShiftClassifier(Timid(), learner=FTH()).fit(X, y)
-    practice = FTH(preset="practice")  # takes the probabilities
+        LabelShiftClassifier(Timid(), learner=FTH(preset="paper")).fit(X, y)
+    practice = FTH()  # takes the probabilities
     assert LabelShiftClassifier(Timid(), learner=practice).fit(X, y).n_rounds_ == 0
     assert LabelShiftClassifier(Timid(), learner=FTH(estimator="mlls")).fit(X, y).n_rounds_ == 0
     clf = LabelShiftClassifier(Timid(), learner=FTH(estimator="bbse-soft")).fit(X, y)
@@ -339,7 +339,7 @@ def test_text_columns_say_what_to_do(model: Any) -> None:
 
 
 def test_clones_keep_a_frozen_model(model: Any) -> None:
-    clf = clone(LabelShiftClassifier(FrozenEstimator(model), learner="fth"))
+    clf = clone(LabelShiftClassifier(FrozenEstimator(model), "fth", calibration="none"))
     X, y = draw(UNIFORM, 300, 2)
     got = clf.fit(X, y).predict_proba(X)
     np.testing.assert_allclose(got, model.predict_proba(X), rtol=1e-12)
@@ -422,3 +422,21 @@ def test_a_file_gives_a_learner_with_a_hint_as_one_object(blobs, fitted, tmp_pat
     again = load(tmp_path / "model.priorshift")
     assert again.get_params()["learner"] == clf.learner_
     assert again.get_params()["hint"] is None
+
+
+@pytest.mark.parametrize("learner", ["fix", "fth", "tracker", "auto", "uogd"])
+def test_a_class_prior_that_is_known_takes_the_place_of_the_learners(model: Any, learner) -> None:
+    clf = fitted(model, learner).adapt(draw(SKEWED, 200, 3)[0])
+    X, before = draw(UNIFORM, 40, 4)[0], clf.state_
+    told = dict(zip(clf.classes_.tolist(), (0.7, 0.1, 0.2), strict=True))
+    found = clf.predict_proba(X, prior=[0.7, 0.1, 0.2])
+    np.testing.assert_array_equal(clf.predict_proba(X, prior=told), found)
+    own = clf.predict_proba(X, prior=clf.source_.prior)
+    expected = own * np.array([0.7, 0.1, 0.2]) / clf.source_.prior
+    np.testing.assert_allclose(found, expected / expected.sum(axis=1)[:, None], rtol=1e-9)
+    if learner in ("fix", "uogd"):
+        np.testing.assert_allclose(own, model.predict_proba(X), rtol=1e-9)
+    assert clf.state_ is before
+    for wrong in ([0.5, 0.5], [0.7, 0.7, 0.2], {0: 1.0}):
+        with pytest.raises(ValueError, match="prior"):
+            clf.predict_proba(X, prior=wrong)

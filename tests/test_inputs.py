@@ -30,7 +30,7 @@ from priorshift.learners import LEARNERS
 from priorshift.priors import ESTIMATORS
 from priorshift.source import build_source
 
-LINEAR = ("uogd", "atlas", "atlas-ada")
+LINEAR = ("uogd", "atlas", "atlas-ada", "asap")
 
 
 def draw(n, seed, share=0.5):

@@ -25,7 +25,7 @@ from priorshift.learners import LEARNERS
 from priorshift.source.model import ProbabilityModel
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "inputs.md"
-LINEAR = ("uogd", "atlas", "atlas-ada")
+LINEAR = ("uogd", "atlas", "atlas-ada", "asap")
 HEAD = (
     "| X | for example | `auto` | `uogd`, `atlas`, `atlas-ada` | their way in | all others |",
     "|---|---|---|---|---|---|",

@@ -17,7 +17,8 @@ from priorshift.learners import LEARNERS
 
 NAMES = (
     *("fix", "fth", "ftfwh", "rogd", "uogd", "atlas", "atlas-ada"),
-    *("flh-ftl", "window-hedge", "em", "regimes", "tracker", "auto"),
+    *("flh-ftl", "window-hedge", "online-fmapls", "leip", "asap"),
+    *("em", "regimes", "tracker", "auto"),
 )
 NEAR = 500
 _TITLE = """\

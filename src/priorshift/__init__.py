@@ -19,17 +19,20 @@ if TYPE_CHECKING:
     from priorshift.experiments.report.stream import StreamReport, report
     from priorshift.fleet import Fleet, load
     from priorshift.learners import (
+        ASAP,
         ATLAS,
         EM,
         FIX,
         FLHFTL,
         FTFWH,
         FTH,
+        LEIP,
         ROGD,
         UOGD,
         AtlasAda,
         Auto,
         Learner,
+        OnlineFMAPLS,
         Regimes,
         Tracker,
         WaveletRestart,
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
+    "ASAP",
     "ATLAS",
     "BBSE",
     "EM",
@@ -71,6 +75,7 @@ __all__ = [
     "FLHFTL",
     "FTFWH",
     "FTH",
+    "LEIP",
     "MLLS",
     "RLLS",
     "ROGD",
@@ -95,6 +100,7 @@ __all__ = [
     "LabelShiftClassifier",
     "Learner",
     "NoHint",
+    "OnlineFMAPLS",
     "OnlineKMeans",
     "Performance",
     "Periodic",
@@ -133,8 +139,8 @@ _HOMES = {
     "SourceError",
     "experiments.report.stream": "StreamReport report",
     "fleet": "Fleet load",
-    "learners": "ATLAS EM FIX FLHFTL FTFWH FTH ROGD UOGD AtlasAda Auto Learner Regimes Tracker "
-    "WaveletRestart WindowHedge",
+    "learners": "ASAP ATLAS EM FIX FLHFTL FTFWH FTH LEIP ROGD UOGD AtlasAda Auto Learner "
+    "OnlineFMAPLS Regimes Tracker WaveletRestart WindowHedge",
     "learners.linear.hints": "Forward Hint NoHint OnlineKMeans Periodic Window",
     "monitoring": "AccuracyReport batch_prior_interval estimate_accuracy estimate_prior "
     "held_out_size prior_interval",

@@ -17,8 +17,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from priorshift import insight
+from priorshift._numerics import reweight
 from priorshift._rows import as_rows, column_names, from_arrow
 from priorshift._validation import (
+    by_label,
     check_chance,
     check_choice,
     check_integer,
@@ -51,6 +53,7 @@ from priorshift.learners import Careful, Learner, as_learner
 from priorshift.learners.trackers.late import check_key, find
 from priorshift.learners.trackers.regimes import RegimesSeen
 from priorshift.learners.trackers.rehearsal import Rehearsal, rehearse
+from priorshift.monitoring.believed import known
 from priorshift.monitoring.ellipse import PriorRegion
 from priorshift.monitoring.guard import (
     Guard,
@@ -660,8 +663,15 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             stacklevel=4,
         )
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: Any, prior: Any = None) -> FloatArray:
         """Class probabilities (n, K) under the present class prior; changes nothing.
+
+        Parameters
+        ----------
+        X : rows
+        prior : array-like of shape (K,) or dict by label, optional
+            A class prior that you know, in the place of the learner's: your model, calibrated as
+            for the learner, reweighted to it. What the stream has shown is then left aside.
 
         Examples
         --------
@@ -669,10 +679,20 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         >>> clf = LabelShiftClassifier(learner="fth", cv=2).fit(X, y)
         >>> clf.adapt([[0.9], [1.1], [-0.9]]).predict_proba([[0.1]]).round(2).tolist()
         [[0.31, 0.69]]
+        >>> clf.predict_proba([[0.1]], prior={"no": 0.9, "yes": 0.1}).round(2).tolist()
+        [[0.89, 0.11]]
         """
         batch = self._read(X)
-        with interruptible():
-            return self.deployment_.predict_proba(self.stream_, batch)
+        if prior is None:
+            with interruptible():
+                return self.deployment_.predict_proba(self.stream_, batch)
+        source = self.source_
+        learner: Any = getattr(self.learner_, "learner", self.learner_)
+        if isinstance(prior, Mapping):
+            prior = by_label(prior, source.classes, "prior")
+        told = known(source, prior).prior
+        read = learner.read(source, batch) if learner.weighs_batches else batch
+        return reweight(read.proba, told / source.prior)
 
     def batch_shares(self, X: Any, y: Any = None) -> FloatArray:
         """The shares (K,) of the classes among these rows themselves; changes nothing.
@@ -920,8 +940,8 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
 
         Examples
         --------
-        >>> LabelShiftClassifier.from_probabilities([0.2, 0.9], [0, 1], "fth").adapt([0.8]).state_
-        HistoryState(t=1, mean=array([0., 1.]))
+        >>> LabelShiftClassifier.from_probabilities([0.2, 0.9], [0, 1], "fix").adapt([0.8]).state_
+        FixState(t=1)
         """
         return self._fitted().stream_.state
 

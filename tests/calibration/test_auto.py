@@ -19,10 +19,11 @@ from priorshift.calibration import (
     NoCalibration,
     Temperature,
     VectorScaling,
+    auto,
     calibrate,
 )
 from priorshift.calibration.auto import Mean, _weights
-from priorshift.calibration.base import Rows, row_losses
+from priorshift.calibration.base import SMALLEST, Rows, row_losses
 from priorshift.calibration.folds import Scores, out_of_fold, pick, scores_of, shifted_losses
 from priorshift.calibration.matrix import STRENGTHS
 from priorshift.errors import InputError, PriorshiftWarning, SourceError
@@ -276,3 +277,29 @@ def test_a_map_of_ones_own_that_fails_is_refused():
 
     with pytest.raises(InputError, match="'broken' returned values"):
         calibrate(Broken(), np.full((6, 2), 0.5), np.arange(6) % 2)
+
+
+def sure_rows(n, wrong, seed):
+    """Rows of an f0 that is sure of most; a share of the labels is another class's."""
+    rng = np.random.default_rng(seed)
+    proba = softmax(20.0 * rng.normal(size=(n, 3)), axis=1)
+    labels = (proba.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    return proba, np.where(rng.random(n) < wrong, (labels + 1) % 3, labels)
+
+
+@pytest.mark.parametrize(("wrong", "least", "most"), [(0.1, 0.03, 0.2), (0.0, -0.002, 0.01)])
+def test_a_floor_helps_where_tails_say_nothing_and_harms_nobody(monkeypatch, wrong, least, most):
+    """How far f0 is beyond sure says nothing of whether a label is wrong."""
+    new, y = sure_rows(20_000, wrong, 1)
+    gains, floors = [], []
+    for seed in range(10, 15):
+        held_out = sure_rows(140, wrong, seed)
+        found = auto.Auto().fit(*held_out)
+        with monkeypatch.context() as patch:
+            patch.setattr(auto, "_FLOORS", ())
+            plain = auto.Auto().fit(*held_out)
+        assert plain.inner.floor == SMALLEST
+        floors.append(found.inner.floor)
+        gains.append(row_losses(plain(new), y).mean() - row_losses(found(new), y).mean())
+    assert least <= min(gains) <= max(gains) <= most
+    assert (min(floors) >= 1e-4) == (wrong > 0)

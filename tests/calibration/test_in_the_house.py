@@ -125,14 +125,16 @@ def test_bad_calibrations_are_refused_before_any_work(blobs, fitted):
 
 
 def test_the_papers_learners_ask_for_none():
-    for name in ("fix", "fth", "ftfwh", "rogd", "uogd", "atlas", "atlas-ada"):
+    for name in ("fix", "rogd", "uogd", "atlas", "atlas-ada"):
         assert LEARNERS[name]().calibration == "none"
+    for name in ("fth", "ftfwh"):
+        assert LEARNERS[name](preset="paper").calibration == "none"
 
 
 def test_the_classifier_takes_the_learners_own_unless_told(naive):
     model, X, y = naive
     fit = lambda **s: LabelShiftClassifier(model, **s).fit(X, y)  # noqa: E731
-    assert fit(learner="fth").source_.calibration is None
+    assert fit(learner=FTH(preset="paper")).source_.calibration is None
     assert fit(learner=Tracker()).source_.calibration.name == "matrix"
     assert fit(learner=Tracker(), calibration="none").source_.calibration is None
     assert fit(learner="fth", calibration="vector").source_.calibration.name == "vector"

@@ -91,7 +91,7 @@ def model_files(tmp_path):
 def test_a_model_of_a_priorshift_file(tmp_path):
     X, y, model, hold = model_files(tmp_path)
     LabelShiftClassifier(model, "fth").fit(X[:50], y[:50]).save(tmp_path / "m.priorshift")
-    job = Fitting(hold, "y", str(tmp_path / "m.priorshift"), settings={"learner": "fth"})
+    job = Fitting(hold, "y", str(tmp_path / "m.priorshift"), settings={"learner": "rogd"})
     clf = fit_file(job)
     assert len(clf.source_.labels) == 200
     np.testing.assert_array_equal(np.sort(clf.source_.proba, 0), np.sort(model.predict_proba(X), 0))
@@ -118,7 +118,7 @@ def test_skops_only_with_trust(tmp_path):
     skops.io.dump(model, path)
     with pytest.raises(InputError, match=r"only types that skops trusts by itself.*--trust$"):
         fit_file(Fitting(hold, "y", path))
-    clf = fit_file(Fitting(hold, "y", path, trust=(), settings={"learner": "fth"}))
+    clf = fit_file(Fitting(hold, "y", path, trust=(), settings={"learner": "rogd"}))
     np.testing.assert_array_equal(np.sort(clf.source_.proba, 0), np.sort(model.predict_proba(X), 0))
     clf.save(tmp_path / "s.priorshift")  # from here on no skops is needed
     assert load(tmp_path / "s.priorshift").classes_.tolist() == [5, 6]

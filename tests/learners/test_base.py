@@ -118,13 +118,13 @@ def test_forms_of_the_estimate(source, batches, form):
 
 
 def test_the_practice_preset_takes_what_the_held_out_set_shows():
-    """The default is the paper's; what is given by hand stays in both."""
+    """It is the default of FTH and FTFWH; what is given by hand stays in both."""
     for kind in (UOGD, FTH, FTFWH):
-        assert kind().preset == "paper"
-        assert kind().estimator == BBSE()
+        assert kind().preset == ("paper" if kind is UOGD else "practice")
+        assert kind(preset="paper").estimator == BBSE()
         assert kind(preset="practice").estimator == BBSE(soft=None)
         assert kind(preset="practice", estimator="mlls").estimator == MLLS()
-    assert (FTH().calibration, FTH(preset="practice").calibration) == ("none", "auto")
+    assert (FTH().calibration, FTH(preset="paper").calibration) == ("auto", "none")
     assert UOGD(preset="practice").form == "simplex"
     assert UOGD(preset="practice").anytime
     assert not UOGD().anytime
@@ -280,6 +280,9 @@ def test_learners_by_name():
         "flh-ftl",
         "window-hedge",
         "wavelet",
+        "online-fmapls",
+        "leip",
+        "asap",
     ]
     for name, kind in LEARNERS.items():
         assert as_learner(name) == kind()

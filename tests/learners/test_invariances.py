@@ -9,6 +9,7 @@ from priorshift.source.model import LinearModel
 
 # To these, twice the rows are twice the evidence.
 EVIDENCE_GROWS = {"auto", "em", "regimes", "tracker", "flh-ftl", "window-hedge", "wavelet"}
+EVIDENCE_GROWS |= {"online-fmapls", "leip"}
 ORDER = np.array([2, 0, 1])  # new class ORDER[k] is old class k
 
 

@@ -85,7 +85,7 @@ def test_it_is_fitted_once_for_each_source(source, plain_source, batches):
 
 
 def test_a_learner_wraps_it_and_goes_as_with_ours(source, batches):
-    ours, theirs = FTH(), FTH(estimator=Adjusted())
+    ours, theirs = FTH(estimator="bbse"), FTH(estimator=Adjusted())
     assert isinstance(theirs.estimator, ForeignEstimator)
     first, second = ours.start(source), theirs.start(source)
     for batch in batches[:5]:

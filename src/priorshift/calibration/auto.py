@@ -7,14 +7,21 @@ again one, with the mean of W and b: however many candidates there are, one map 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import softmax
 
 from priorshift._validation import check_choice, check_integer
-from priorshift.calibration.base import CalibrationMap, IdentityMap, NoCalibration, Recipe, Rows
+from priorshift.calibration.base import (
+    SMALLEST,
+    CalibrationMap,
+    IdentityMap,
+    NoCalibration,
+    Recipe,
+    Rows,
+)
 from priorshift.calibration.bounded import BoundedMap, affordable_bounds
 from priorshift.calibration.folds import RULES, Scores, best_of, fit_all, scores_of
 from priorshift.calibration.isotonic import IsotonicScaling
@@ -33,6 +40,8 @@ _STRONG, _PULL = 30.0, 5.0
 _HEAD_START = 0.5
 # What the noise of a gain may cost a candidate, in nats: with many rows its mean has to decide.
 _MOST_DOUBT = 5.0
+# Floors that the logarithms of f0 may have: how small a probability still says something.
+_FLOORS = (1e-6, 1e-4, 1e-3)
 # Candidates with less weight are left out of the mean.
 _NEGLIGIBLE = 0.01
 
@@ -45,8 +54,11 @@ class Auto(Recipe[CalibrationMap]):
     bias-temperature with a strong and with a weak pull to it; vector; and matrix with each of its
     strengths, up to ``largest_matrix`` classes. A weight falls by a factor e with every nat of
     log-loss, summed over all rows, that another candidate is better by: many rows choose, few rows
-    average. Isotonic, where every class has 50 rows, is taken alone or not at all. What comes out
-    claims no more than its rows can support, see ``BoundedMap``.
+    average. What comes out claims no more than its rows can support, see ``BoundedMap``. All this
+    is done for several floors of f0's logarithms, below which all probabilities are one: where the
+    tails of f0 are noise, a linear map of their logarithms is led by them. The mean of least loss
+    is taken, bounded and on rows that it was not fitted on; or isotonic, where every class has 50
+    rows, if its loss is less by more than the noise.
 
     Parameters
     ----------
@@ -105,21 +117,42 @@ class Auto(Recipe[CalibrationMap]):
         recipes = self.candidates(rows.counts)
         if len(recipes) == 1:
             return recipes[0]
-        how = {"folds": self.folds, "seed": self.seed}
         if self.rule != "average":
-            return Mean((best_of(recipes, rows, rule=self.rule, **how),), (1.0,))
-        weights = _weights(scores_of(recipes, rows, **how))
-        if isinstance(recipes[-1], IsotonicScaling):
-            if weights[-1] > 0.5:
-                return Mean((recipes[-1],), (1.0,))
-            recipes, weights = recipes[:-1], weights[:-1]
+            return Mean((self._best(recipes, rows, self.rule),), (1.0,))
+        linear = [recipe for recipe in recipes if not isinstance(recipe, IsotonicScaling)]
+        means = [self._mean(linear, replace(rows, least=least)) for least in floors(rows)]
+        found = [self._best(means, rows, "minimum") if len(means) > 1 else means[0]]
+        found += [Mean((recipe,), (1.0,)) for recipe in recipes if recipe not in linear]
+        return self._best(found, rows, "one-error") if len(found) > 1 else found[0]
+
+    def _best(self, recipes: list[Any], rows: Rows, rule: str) -> Any:
+        return best_of(recipes, rows, folds=self.folds, seed=self.seed, rule=rule)
+
+    def _mean(self, recipes: list[Any], rows: Rows) -> Mean:
+        """The mean of recipes by their weights, with the floor of these rows."""
+        weights = _weights(scores_of(recipes, rows, folds=self.folds, seed=self.seed))
         heavy = weights >= _NEGLIGIBLE * weights.sum()
         kept = tuple(recipe for recipe, is_heavy in zip(recipes, heavy, strict=True) if is_heavy)
-        return Mean(kept, tuple((weights[heavy] / weights[heavy].sum()).tolist()))
+        return Mean(kept, tuple((weights[heavy] / weights[heavy].sum()).tolist()), rows.least)
 
     def _fit(self, rows: Rows) -> CalibrationMap:
         fitted: CalibrationMap = self.settle(rows).fit_rows(rows)
         return fitted
+
+
+def floors(rows: Rows) -> list[float]:
+    """Floors to choose from: the data's own, and each that catches more of these probabilities.
+
+    Examples
+    --------
+    >>> floors(Rows(np.array([[1e-5, 1.0 - 1e-5]]), np.array([1])))
+    [1e-12, 0.0001]
+    """
+    found = [SMALLEST]
+    for floor in _FLOORS:
+        if ((rows.proba > found[-1]) & (rows.proba < floor)).any():
+            found.append(floor)
+    return found
 
 
 def _weights(scores: Scores) -> FloatArray:
@@ -147,10 +180,12 @@ class Mean(Recipe[CalibrationMap]):
 
     recipes: tuple[Any, ...]
     weights: tuple[float, ...]
+    least: float = SMALLEST
     name: ClassVar[str] = "auto"
     needs_every_class: ClassVar[bool] = False
 
     def _fit(self, rows: Rows) -> CalibrationMap:
+        rows = replace(rows, least=self.least)
         maps = fit_all(self.recipes, rows)
         inner = maps[0] if len(maps) == 1 else _mean_map(maps, self.weights, rows)
         bounds = affordable_bounds(inner(rows.proba), rows)

@@ -83,6 +83,7 @@ class Rows:
     proba: FloatArray
     labels: IntArray
     prior: FloatArray | None = None
+    least: float = SMALLEST
 
     @classmethod
     def of(cls, proba: Any, labels: Any, prior: FloatArray | None = None) -> Rows:
@@ -128,8 +129,8 @@ class Rows:
 
     @cached_property
     def floor(self) -> float:
-        """What stands for a probability of 0."""
-        return floor_of(self.proba)
+        """What stands for a probability of 0, and for all below it: at least ``least``."""
+        return max(floor_of(self.proba), self.least)
 
     @cached_property
     def logs(self) -> FloatArray:
@@ -143,7 +144,7 @@ class Rows:
 
     def part(self, rows: AnyArray) -> Rows:
         """The same of some of the rows."""
-        return Rows(self.proba[rows], self.labels[rows], self.prior)
+        return Rows(self.proba[rows], self.labels[rows], self.prior, self.least)
 
     def of_seen_classes(self) -> Rows:
         """The same without the columns of classes that there are no rows of.

@@ -9,6 +9,7 @@ from priorshift._registry import Registry
 from priorshift.errors import InputError, InputTypeError
 from priorshift.learners.base import Learner
 from priorshift.learners.baselines import FIX, FTFWH, FTH, ROGD
+from priorshift.learners.linear.asap import ASAP
 from priorshift.learners.linear.atlas import ATLAS
 from priorshift.learners.linear.atlas_ada import AtlasAda
 from priorshift.learners.linear.uogd import UOGD
@@ -16,12 +17,15 @@ from priorshift.learners.trackers.auto import Auto
 from priorshift.learners.trackers.careful import Careful
 from priorshift.learners.trackers.em import EM
 from priorshift.learners.trackers.flh_ftl import FLHFTL
+from priorshift.learners.trackers.leip import LEIP
+from priorshift.learners.trackers.online_fmapls import OnlineFMAPLS
 from priorshift.learners.trackers.regimes import Regimes
 from priorshift.learners.trackers.tracker import Tracker
 from priorshift.learners.trackers.wavelet import WaveletRestart
 from priorshift.learners.trackers.window_hedge import WindowHedge
 
 __all__ = [
+    "ASAP",
     "ATLAS",
     "EM",
     "FIX",
@@ -29,12 +33,14 @@ __all__ = [
     "FTFWH",
     "FTH",
     "LEARNERS",
+    "LEIP",
     "ROGD",
     "UOGD",
     "AtlasAda",
     "Auto",
     "Careful",
     "Learner",
+    "OnlineFMAPLS",
     "Regimes",
     "Tracker",
     "WaveletRestart",
@@ -59,6 +65,9 @@ LEARNERS: Registry[Any] = Registry(
     FLHFTL,
     WindowHedge,
     WaveletRestart,
+    OnlineFMAPLS,
+    LEIP,
+    ASAP,
     otherwise="a learner object",
 )
 

@@ -67,20 +67,20 @@ class HistorySettings(PriorSettings):
 
     Parameters
     ----------
-    preset : {"paper", "practice"}
-        "paper", the default: BBSE with f0's labels, and f0 as it is; "practice": with its labels or
-        probabilities, whichever is less noisy on the held-out set, and f0 calibrated there, "auto".
-        (Presets that the linear learners have besides are taken for the paper's.)
+    preset : {"practice", "paper"}
+        "practice", the default: BBSE with f0's labels or probabilities, whichever is less noisy on
+        the held-out set, and f0 calibrated there, "auto"; "paper": with its labels, and f0 as it
+        is. (Presets that the linear learners have besides are taken for the paper's.)
 
     Examples
     --------
-    >>> FTH().estimator.name, FTH(preset="practice").estimator.name
-    ('bbse', 'bbse-auto')
-    >>> FTH().calibration, FTH(preset="practice").calibration
-    ('none', 'auto')
+    >>> FTH().estimator.name, FTH(preset="paper").estimator.name
+    ('bbse-auto', 'bbse')
+    >>> FTH().calibration, FTH(preset="paper").calibration
+    ('auto', 'none')
     """
 
-    preset: str = "paper"
+    preset: str = "practice"
     uses_late_labels: ClassVar[bool] = True
     reweights: ClassVar[bool] = True
 

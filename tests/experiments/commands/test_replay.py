@@ -40,7 +40,7 @@ def by_hand(ordered):
         X0, y0, test_size=0.5, stratify=y0, random_state=0
     )
     source = build_source(LogisticRegression(max_iter=300).fit(train, y_train), hold, y_hold)
-    learner, labels = FTH(), (y1 == "good").astype(int)
+    learner, labels = FTH(preset="paper"), (y1 == "good").astype(int)
     state, probas, alone = learner.start(source), [], []
     for first in range(0, 400, 20):
         batch = source.read(X1[first : first + 20])

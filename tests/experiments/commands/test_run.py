@@ -271,8 +271,14 @@ def test_every_sketch_has_a_size_and_works(call):
             "--hint is for atlas-ada; it means nothing to fix, atlas",
         ),
         ("--window 5 --learner fth", "--window is for ftfwh; it means nothing to fth"),
-        ("--sketch blocks:9 --learner fth", "--sketch is for uogd, atlas, atlas-ada; it means"),
-        ("--gradient-bound 2 --learner rogd", "--gradient-bound is for uogd, atlas, atlas-ada; it"),
+        (
+            "--sketch blocks:9 --learner fth",
+            "--sketch is for uogd, atlas, atlas-ada, asap; it means",
+        ),
+        (
+            "--gradient-bound 2 --learner rogd",
+            "--gradient-bound is for uogd, atlas, atlas-ada, asap; it",
+        ),
         ("--loss-bound estimate --learner uogd", "--loss-bound is for atlas, atlas-ada; it means"),
         ("--solver exact --learner uogd", "--solver is for atlas-ada; it means nothing to uogd"),
     ],
