@@ -119,9 +119,10 @@ class StreamsAnswer(msgspec.Struct, kw_only=True):
 
 
 class PriorAnswer(msgspec.Struct, kw_only=True):
-    """The class prior now, and the interval of each class."""
+    """The class prior now, and the interval of each class, in the order of ``classes``."""
 
     version: int
+    classes: list[Label]
     prior: list[float]
     low: list[float]
     high: list[float]
