@@ -235,8 +235,9 @@ def scores(X):
 
 
 def test_a_function_is_a_model(tmp_path):
+    alone = LabelShiftClassifier(scores, "fix").fit(X0, WORDS[Y0])
+    np.testing.assert_allclose(alone.predict_proba(X1)[:, 1], scores(X1))
     clf = LabelShiftClassifier(scores, "fth").fit(X0, WORDS[Y0])
-    np.testing.assert_allclose(clf.predict_proba(X1)[:, 1], scores(X1))
     turned = LabelShiftClassifier(
         lambda X: np.column_stack([scores(X), 1 - scores(X)]), "fth", classes=["yes", "no"]
     ).fit(X0, WORDS[Y0])
@@ -280,7 +281,7 @@ def test_columns_of_a_frame_are_named_after_the_labels():
     P = np.random.default_rng(0).dirichlet(np.ones(3), 60)
     y, names = np.array(["tin", "gold", "lead"])[P.argmax(axis=1)], ["tin", "gold", "lead"]
     frame = pd.DataFrame(P, columns=names)
-    clf = LabelShiftClassifier.from_probabilities(frame, y, "fth")
+    clf = LabelShiftClassifier.from_probabilities(frame, y, "fix")
     assert (clf.predict(frame) == y).all()
     digits = pd.DataFrame(P, columns=[2, 0, 1])
     clf = LabelShiftClassifier.from_probabilities(digits, np.array([2, 0, 1])[P.argmax(axis=1)])
@@ -296,7 +297,7 @@ def test_columns_of_probabilities_are_named():
     P = np.random.default_rng(0).dirichlet(np.ones(3), 60)
     y = P.argmax(axis=1)
     turned = np.array(["c", "a", "b"])[y]
-    clf = LabelShiftClassifier.from_probabilities(P, turned, "fth", classes=["c", "a", "b"])
+    clf = LabelShiftClassifier.from_probabilities(P, turned, "fix", classes=["c", "a", "b"])
     assert (clf.predict(P) == turned).all()
     with pytest.raises(InputError, match="3 columns, and 2 labels in y: pass classes="):
         LabelShiftClassifier.from_probabilities(P, WORDS[y % 2], "fth")
