@@ -44,7 +44,7 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)  ## see a classifier follow a changing class mix; a minute
 	@$(BIN)/priorshift demo
 
-test: $(STAMP)  ## everything that has to be green before a change goes in; 12 minutes on 2 cores
+test: $(STAMP)  ## everything that has to be green before a change goes in; 7 minutes on 2 cores
 	@$(MAKE) --no-print-directory -j2 lint kernels
 	@$(BIN)/python tests/skips.py
 	$(BIN)/python $(CHECK)
