@@ -16,7 +16,7 @@ from priorshift.service.store import FORMAT, TABLES, Connection, Cursor, check_f
 
 FILE = "streams.db"
 _LOCK = "lock"
-_COPY_SECONDS = 1.0
+_COPY_SECONDS = 0.25
 _APPLICATION = 0x70725356  # how SQLite files say whose they are; "prSV"
 
 
@@ -28,8 +28,8 @@ class _SQLiteConnection(Connection):
                 place, uri=True, timeout=30.0, isolation_level=None, check_same_thread=False
             )
             # FULL: the log is on the disk before a commit returns. A commit copies into the
-            # database what of 16,000 pages the helper has left over, and begins the log anew.
-            for setting in ("synchronous = FULL", "wal_autocheckpoint = 16000"):
+            # database what of 4,000 pages the helper has left over, and begins the log anew.
+            for setting in ("synchronous = FULL", "wal_autocheckpoint = 4000"):
                 self._base.execute(f"PRAGMA {setting}")
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> Cursor:
