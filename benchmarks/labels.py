@@ -94,7 +94,7 @@ def cells(learner: Any, source: Source, stream: Rounds) -> Iterator[tuple[float,
 
 def line(data: Dataset, source: Source, name: str, shift: str, args: Any) -> np.ndarray:
     """Errors and distances (2, seeds, cells) of one learner under one shift."""
-    settings = {"horizon": args.rounds, **paper_settings(data, "paper")}
+    settings = {"horizon": args.rounds, "preset": "paper", **paper_settings(data, "paper")}
     learner = as_learner(name, **settings)
     found = []
     for seed in range(args.seeds):

@@ -396,6 +396,24 @@ def test_batch_shares_go_on_from_the_prior_to_the_rows(source):
     assert np.abs(shares - end).max() < 0.5 * np.abs(prior - end).max()
 
 
+def test_batch_shares_after_a_jump_are_nearer_than_the_mean_of_the_answers(source):
+    """With a past of another class prior, which forecasts of the next batch still hold to."""
+    counted, answered = [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        deployment, past, now = Deployment(source, Tracker()), *rng.dirichlet(np.ones(3), 2)
+        stream = deployment.start()
+        for t in range(5):
+            stream, _ = deployment.step(stream, source.read(draw(30, 100 * seed + t, past)[0]))
+        X, y = draw(20, 100 * seed + 50, now)
+        rows = np.bincount(y, minlength=3) / len(y)
+        batch = source.read(X)
+        _, outcome = deployment.step(stream, batch, predict=True)
+        counted.append(np.abs(deployment.batch_shares(stream, batch) - rows).sum())
+        answered.append(np.abs(outcome.proba.mean(axis=0) - rows).sum())
+    assert np.mean(counted) < 0.85 * np.mean(answered)
+
+
 def test_batch_shares_are_those_of_f0_while_nothing_has_changed(source):
     deployment = Deployment(source, Careful(Tracker(), caution=np.inf))
     batch = source.read(draw(60, 12, (0.8, 0.15, 0.05))[0])

@@ -17,6 +17,7 @@ from priorshift._numerics import one_hot
 from priorshift._validation import check_choice, check_integer
 from priorshift.errors import InputError
 from priorshift.learners.base import Learner
+from priorshift.learners.trackers.components import evidence_rows
 from priorshift.learners.trackers.late import Remembered, find, merged, remembered_batch
 from priorshift.monitoring.guard import ON_ALARM, Guard, GuardState
 from priorshift.monitoring.history import NO_TIME, History, Record
@@ -24,10 +25,8 @@ from priorshift.monitoring.shift import ShiftState, follow_shift, start_shift
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray, IntArray
 
-# Of the rows that a class prior rests on, the part that counts beside those of a batch itself, and
-# the EM steps from one to the other.
-_KEPT, _STEPS = 0.25, 3
-_TINY = 1e-300
+# EM steps from the class prior that rows are drawn with to the rows themselves.
+_STEPS = 3
 
 
 class Stream(NamedTuple):
@@ -221,11 +220,11 @@ class Deployment:
         state, learner, source = stream.state, self.learner, self.source
         with learner.threads(source, state):
             after, proba = learner.adapt_predict(source, state, batch)
-            size = learner.effective_size(source, state) if learner.guarded else None
-            if size is not None:
-                likely, read = learner.unchanged(source, after), learner.prior(source, after)
-                ratios = learner.predict_proba(source, after, batch) / np.maximum(read, _TINY)
-                counted = _counted(ratios, read, _KEPT * size * learner.prior(source, state))
+            if learner.guarded:
+                core: Any = getattr(learner, "learner", learner)
+                ratios = evidence_rows(source, core.read(source, batch))
+                likely, now = learner.unchanged(source, after), learner.prior(source, after)
+                counted = _counted(ratios, now)
                 proba = likely * proba + (1.0 - likely) * counted
         proba = self._mixed(stream, batch.f0_proba, proba)
         if batch.known is not None:
@@ -282,9 +281,12 @@ class Deployment:
         return self.learner.prior(self.source, stream.state)
 
 
-def _counted(ratios: FloatArray, prior: FloatArray, before: FloatArray) -> FloatArray:
-    """Class probabilities (n, K) after EM steps from a class prior, beside ``before`` (K,) rows."""
+def _counted(ratios: FloatArray, prior: FloatArray) -> FloatArray:
+    """Class probabilities (n, K) after EM steps from a class prior towards that of these rows.
+
+    ``ratios`` (n, K) are likelihood ratios, labels that are known included.
+    """
     proba = ratios * prior
     for _ in range(_STEPS):
-        proba = ratios * (before + (proba / proba.sum(axis=1, keepdims=True)).sum(axis=0))
+        proba = ratios * (proba / proba.sum(axis=1, keepdims=True)).mean(axis=0)
     return np.asarray(proba / proba.sum(axis=1, keepdims=True))

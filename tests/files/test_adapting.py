@@ -188,6 +188,14 @@ def test_a_run_that_is_over_goes_on_with_new_rows_and_new_files(tables, tmp_path
         adapt_table(load(tables.source), replace(run, input=str(rest)))
     assert out.read_bytes() == written
     other = Run(str(rest), str(tmp_path / "rest-out.csv"), Batching(50), state=state)
+    # Moved away it is not there to be replaced, nor is the beginning of a run that failed.
+    out.rename(tmp_path / "first.csv")
+    spoilt = tmp_path / "spoilt.csv"
+    spoilt.write_text(lines[0] + lines[501].replace(",0.", ",oops", 1))
+    for _ in range(2):
+        with pytest.raises(InputError, match="oops"):
+            adapt_table(load(tables.source), replace(run, input=str(spoilt)))
+    (tmp_path / "first.csv").rename(out)
     assert adapt_table(load(tables.source), other) == (100, 2, 0)
     whole = tmp_path / "whole.csv"
     adapt_table(load(tables.source), run_of(tables, whole))

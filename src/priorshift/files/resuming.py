@@ -107,6 +107,14 @@ def read_record(path: str, deployment: Deployment) -> tuple[Record, Stream] | No
         return record, stream_from_bytes(deployment, blocks["stream"].tobytes())
 
 
+def _holds(record: Record) -> bool:
+    """Whether its output still is where it was put: a shorter file is another's beginning."""
+    if not os.path.exists(record.output):
+        return False
+    whole = record.settings.get("output_format") == "parquet"  # its bytes are not those of the rows
+    return whole or os.path.getsize(record.output) >= max(record.size, 1)
+
+
 def going_on(found: Record, wanted: Record) -> Record:
     """Return where a run begins that finds a record: after its rows, or with a new input.
 
@@ -133,7 +141,7 @@ def going_on(found: Record, wanted: Record) -> Record:
             f"the state file is of a run from {found.input} to {found.output} that has not come to "
             "its end: give the same files to finish it, or another --state"
         )
-    if wanted.output == found.output != PIPE and os.path.exists(found.output):
+    if wanted.output == found.output != PIPE and _holds(found):
         raise InputError(
             f"{found.output} holds what became of {found.input}, and would be replaced: give "
             "another --out, or move it away"

@@ -519,6 +519,7 @@ class Fleet:
                     if not row.any():  # never written
                         raise FileFormatError("the record of the common stream is missing")
                     self._common = self._common._replace(record=row[:width], odds=float(row[width]))
+                    self._then = self._now()
             except BaseException:
                 store.close()
                 raise

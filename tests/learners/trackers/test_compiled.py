@@ -185,9 +185,12 @@ def test_sums_of_rows_side_by_side_are_those_of_each_row(classes):
     """To the last bit: batches of one row and of several are summed in different ways."""
     rng = np.random.default_rng(0)
     x, rows = rng.normal(size=classes), rng.normal(size=(7, classes))
-    space = np.empty((4, 7))
-    sums.dots(x, np.ascontiguousarray(rows.T), space)
-    assert space[0].tolist() == [sums.dot(x, row) for row in rows]
+    # Space for larger batches: what is beyond these rows is neither read nor written.
+    space, columns = np.full((4, 9), np.nan), np.full((classes, 9), np.nan)
+    columns[:, :7] = rows.T
+    sums.dots(x, columns, len(rows), space)
+    assert space[0, :7].tolist() == [sums.dot(x, row) for row in rows]
+    assert np.isnan(space[:, 7:]).all()
 
 
 @pytest.mark.parametrize("corrected", [0.0, 0.3, 1.0])

@@ -14,6 +14,8 @@ def one_by_one(source, rows, c, rate, less):
     """Algorithm 2, as it is written: a row, its expectation, pi, alpha."""
     K = len(source.prior)
     S, pi, alpha = list(source.prior), list(source.prior), [1.0] * K
+    if not less:  # a mean begins at the source's prior
+        alpha = [c * x / max(pi) for x in pi]
     for f in rows:
         weighted = [pi[i] * f[i] / source.prior[i] for i in range(K)]
         S = [S[i] + rate * (weighted[i] / sum(weighted) - S[i]) for i in range(K)]
@@ -72,6 +74,17 @@ def test_the_mean_finds_a_prior_and_the_mode_ends_in_a_corner(source, blobs):
         found[take] = learner.prior(source, state)
     np.testing.assert_allclose(found["mean"], mu, atol=0.1)
     assert found["mode"].max() > 0.97
+
+
+def test_without_a_shift_the_mean_stays_at_an_uneven_prior():
+    uneven = SimpleNamespace(prior=np.array([0.7, 0.2, 0.1]), n_classes=3)
+    learner, shares = OnlineFMAPLS(), np.eye(3)[np.repeat([0, 1, 2], [7, 2, 1])]
+    state = learner.start(uneven)
+    for _ in range(30):
+        state = learner.adapt(uneven, state, Batch(shares, np.empty((10, 0))))
+    np.testing.assert_allclose(state.pi, uneven.prior, atol=1e-12)
+    one = learner.adapt(uneven, learner.start(uneven), Batch(shares[-1:], np.empty((1, 0))))
+    np.testing.assert_allclose(one.pi, uneven.prior, atol=0.01)
 
 
 def test_a_label_takes_the_place_of_the_expectation(source, batches):

@@ -34,7 +34,9 @@ class LEIP(Learner):
     well.
 
     The paper's set is all there is. Here a stream goes on: a batch is counted so on top of the
-    counts of the batches before it, which fade. The first batch is the paper's algorithm.
+    counts of the batches before it, which fade. The counts of the first batch are the paper's. The
+    class prior is that of the counts and of one row of the source's prior: a class that was not
+    counted yet may come next.
 
     Parameters
     ----------
@@ -96,9 +98,8 @@ class LEIP(Learner):
         return LeipState(state.t + 1, before + np.bincount(final, minlength=source.n_classes))
 
     def prior(self, source: Source, state: LeipState) -> FloatArray:
-        """Shares of the counts; the source's prior before there are any."""
-        total = state.counts.sum()
-        return state.counts / total if total > 0.0 else source.prior
+        """Shares of the counts and of one row of the source's prior."""
+        return np.asarray((state.counts + source.prior) / (state.counts.sum() + 1.0))
 
 
 @per_source
@@ -111,8 +112,8 @@ def sure_from(source: Source) -> float:
     >>> proba = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.7, 0.3]])
     >>> confusion = np.array([[1.0, 0.5], [0.0, 0.5]])
     >>> sure_from(SimpleNamespace(proba=proba, confusion=confusion))
-    0.7
+    0.8
     """
     recall = float(np.diagonal(source.confusion).min())
     top = source.proba.max(axis=1)
-    return float(np.quantile(top, 1.0 - recall, method="inverted_cdf"))
+    return float(np.quantile(top, 1.0 - recall, method="higher"))

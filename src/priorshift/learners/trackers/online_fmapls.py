@@ -35,12 +35,13 @@ class OnlineFMAPLS(Learner):
             {\sum_k (\alpha^\tau_k - 1 + S^{\tau+1}_k)}, \qquad
         \alpha^{\tau+1} = \frac{c}{\max \pi^{\tau+1}} \pi^{\tau+1}
 
-    (equations 24, 31 and 33), from :math:`\alpha = 1`, O(K) a row. The expectation of all rows of a
-    batch is taken before the first of them moves :math:`\pi`, so that their order is nothing. Three
-    things are not as in the paper: :math:`\pi` and S begin at the source's prior, not uniform;
-    where :math:`\alpha_i < 1`, and a Dirichlet has no mode, :math:`\alpha_i - 1` counts as 0; and
-    S is in the place of the label of the row before, which nobody knows online (second line of
-    equation 24).
+    (equations 24, 31 and 33), O(K) a row. Before the first row :math:`\alpha` is 1, or, with the
+    mean (see below), the source's prior times :math:`c / \max \pi_0`: else one row would lead to
+    equal shares. The expectation of all rows of a batch is taken before the first of them moves
+    :math:`\pi`, so that their order is nothing. Three things are not as in the paper: :math:`\pi`
+    and S begin at the source's prior, not uniform; where :math:`\alpha_i < 1`, and a Dirichlet has
+    no mode, :math:`\alpha_i - 1` counts as 0; and S is in the place of the label of the row before,
+    which nobody knows online (second line of equation 24).
 
     By default the Dirichlet's mean is taken, :math:`\alpha_i` in the place of
     :math:`\alpha_i - 1`: online EM with the step :math:`1 / (\hat c + 1)`,
@@ -99,7 +100,7 @@ class OnlineFMAPLS(Learner):
             rows[has] = one_hot(batch.known[has], source.n_classes)
         mean, S, pi = rows.mean(axis=0), state.expected, state.pi
         less = _TAKES[self.take]
-        alpha = pi * (self.c / pi.max()) if state.t else np.ones_like(pi)
+        alpha = np.ones_like(pi) if less and not state.t else pi * (self.c / pi.max())
         for _ in range(len(rows)):
             S = S + self.rate * (mean - S)
             pi = np.maximum(alpha - less, 0.0) + S

@@ -48,7 +48,7 @@ def turn(ratios: Any, columns: Any) -> None:
 @strict
 def _expected(ratios: Any, columns: Any, centre: Any, found: Any, weighed: Any, lanes: Any) -> None:
     """Expected rows (K,) of each class under ``centre``; likelihoods of the rows go to lanes[0]."""
-    dots(centre, columns, lanes)
+    dots(centre, columns, len(ratios), lanes)
     fits, scales, K = lanes[0], lanes[1], len(centre)
     for i in range(len(ratios)):
         scales[i] = 1.0 / fits[i]
@@ -113,9 +113,9 @@ def left_out(
         if weights[h] <= _NEGLIGIBLE:
             continue
         after, before = posterior[h], centre[h]
-        dots(before, columns[0], fits)
-        dots(after, columns[0], both)
-        dots(before, columns[1], squares)
+        dots(before, columns[0], rows, fits)
+        dots(after, columns[0], rows, both)
+        dots(before, columns[1], rows, squares)
         for i in range(rows):
             alone = both[0, i] - squares[0, i] / fits[0, i]
             both[0, i] = weights[h] / max(alone, _TINY)

@@ -51,13 +51,13 @@ def dot(x: Any, y: Any) -> float:
 
 
 @strict
-def dots(x: Any, columns: Any, sums: Any) -> None:
-    """``dot`` of x with each of n rows, given as columns (K, n), to the last bit, into sums[0].
+def dots(x: Any, columns: Any, n: int, sums: Any) -> None:
+    """``dot`` of x with each of n rows, given as columns (K, N), to the last bit, into sums[0].
 
     Rows side by side are vectors for the compiler, where one sum after the other is not. ``sums``
-    (4, n) is space to work in.
+    (4, N) is space to work in; columns from n on belong to larger batches, and are not read.
     """
-    K, n = columns.shape
+    K = len(columns)
     lanes = 1 if K < _SHORT else 4
     whole = 0 if K < _SHORT else K - K % 4
     for lane in range(lanes):
