@@ -136,7 +136,6 @@ def test_every_call(service, served):
         alone.learn_labels("b1", labels)
         assert client.prior("calls").prior == pytest.approx(prior, abs=1e-12)
         np.testing.assert_allclose(prior, alone.prior_, atol=1e-12)
-        assert client.prior("calls").classes == alone.classes_.tolist()
         low, _ = alone.prior_interval(0.8)
         np.testing.assert_allclose(client.prior("calls", 0.8).low, low, atol=1e-9)
         assert client.performance("calls").unadapted.accuracy.value is not None

@@ -41,11 +41,7 @@ async def get_prior(service: Service, request: Request) -> Response:
         prior = deployment.prior(stream)
         low, high = insight.prior_interval(deployment, stream, level)
         return PriorAnswer(
-            version=found.row.version,
-            classes=found.model.classes,
-            prior=prior.tolist(),
-            low=low.tolist(),
-            high=high.tolist(),
+            version=found.row.version, prior=prior.tolist(), low=low.tolist(), high=high.tolist()
         )
 
     return answer(await service.run(ask))

@@ -119,10 +119,9 @@ class StreamsAnswer(msgspec.Struct, kw_only=True):
 
 
 class PriorAnswer(msgspec.Struct, kw_only=True):
-    """The class prior now, and the interval of each class, in the order of ``classes``."""
+    """The class prior now, and the interval of each class, in the order of the stream's classes."""
 
     version: int
-    classes: list[Label]
     prior: list[float]
     low: list[float]
     high: list[float]
