@@ -39,6 +39,8 @@ from priorshift.service.sqlite import SQLite
 from priorshift.service.streams import batch_answer, read_batch
 
 STREAMS, ROWS, CLASSES, RATE, CLIENTS = 50, 100, 10, 200, 50
+# Odd: a stream gets each of them before the first one comes again.
+DRAWN = 1001
 _ECHO = """
 import sys, msgspec, orjson, uvicorn
 from starlette.applications import Starlette
@@ -134,12 +136,16 @@ def http(path: str, body: bytes, headers: str = "") -> bytes:
 
 
 class Requests:
-    """Requests that differ in stream and batch id; their numbers come out of a few drawn before."""
+    """Requests that differ in stream and batch id; their numbers were drawn before.
+
+    No stream gets the same rows again within a run: rows that come back are no mix of the classes,
+    and the guard would have a closer look at all streams at once.
+    """
 
     def __init__(self, kind: str, mark: str) -> None:
         rng = np.random.default_rng(1)
         self.kind, self.mark = kind, mark
-        self._rows = [draw(rng, ROWS) for _ in range(64)]
+        self._rows = [draw(rng, ROWS) for _ in range(DRAWN)]
         numpy = orjson.OPT_SERIALIZE_NUMPY
         self._texts = [orjson.dumps(rows, option=numpy) for rows in self._rows]
 

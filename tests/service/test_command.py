@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 
+import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import serving
+from priorshift import LabelShiftClassifier
 from priorshift.cli import main
+from priorshift.saving import stream_to_bytes
+from priorshift.service.models import Model
 from priorshift.service.sqlite import FILE
 
 
@@ -140,3 +146,27 @@ def test_a_port_that_is_taken(served, tmp_path, capsys):
         status, said = serve(*words, "--port", client.base_url.port, capsys=capsys)
         assert status == 2
         assert "in use" in said.err
+
+
+@pytest.mark.parametrize("learner", ["fix", "rogd", "uogd", "atlas-ada", "tracker", "auto"])
+@pytest.mark.parametrize("takes", ["rows", "probabilities"])
+def test_a_model_warms_up_and_learns_nothing(learner, takes):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    X = rng.normal(size=(300, 3)) + y[:, None]
+    clf = LabelShiftClassifier(LogisticRegression().fit(X, y), learner).fit(X, y)
+    if takes == "probabilities":
+        P = clf.predict_proba(X)
+        clf = LabelShiftClassifier.from_probabilities(P, y, learner)
+    model = Model("m", "1", clf)
+    before = stream_to_bytes(clf.deployment_, model.begun)
+    model.warm_up()
+    assert stream_to_bytes(clf.deployment_, model.begun) == before
+
+
+def test_a_service_says_when_it_is_warm(served, tmp_path):
+    with serving.Process(served.path, tmp_path / "state") as process:
+        deadline = time.monotonic() + serving.PATIENCE
+        while not any(line["message"].startswith("warm after") for line in process.logged()):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)

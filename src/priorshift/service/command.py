@@ -10,13 +10,16 @@ import logging
 import os
 import signal
 import socket
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from priorshift._extras import need
 from priorshift.cli.arguments import whole_number
 from priorshift.errors import InputError
+from priorshift.risk import compiled
 
 _log = logging.getLogger("priorshift.service")
 # Things made, less those gone, between two searches for garbage.
@@ -129,6 +132,7 @@ def serve(options: argparse.Namespace) -> None:
         listener = _listener(options.host, options.port)
         # What is there by now stays: no search for garbage has to look at it, while all waits.
         # A request makes hundreds of lists, and no garbage that such a search would find.
+        threading.Thread(target=_warm_up, args=[service.models], daemon=True).start()
         gc.collect()
         gc.freeze()
         gc.set_threshold(_GARBAGE)
@@ -137,6 +141,20 @@ def serve(options: argparse.Namespace) -> None:
     except BaseException:
         service.close()
         raise
+
+
+def _warm_up(models: Any) -> None:
+    """Have ready what the first batches need, while requests are taken already."""
+    start = time.perf_counter()
+    with ExitStack() as told:
+        if compiled.available():
+            from priorshift.risk.compiled.warm import telling
+
+            text = "compiling, once on a machine, up to a minute: the first batches may wait"
+            told.enter_context(telling(lambda: _log.info(text)))
+        for model in models.by_key.values():
+            model.warm_up()
+    _log.info("warm after %.1f s", time.perf_counter() - start)
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,18 @@ class _Teller(event.Listener):
         """Nothing to say."""
 
 
+def telling(say: Callable[[], None]) -> AbstractContextManager[Any]:
+    """Call ``say`` once if something has to be compiled inside, which is kept for the next time.
+
+    Examples
+    --------
+    >>> with telling(lambda: print("compiling")):
+    ...     pass
+    """
+    told: AbstractContextManager[Any] = event.install_listener("numba:compile", _Teller(say))
+    return told
+
+
 def warm_up(say: Callable[[], None], implicit: bool = False) -> None:
     """Have the kernels of the linear learners ready; ``implicit`` for ATLAS-ADA's as well.
 
@@ -47,7 +60,7 @@ def warm_up(say: Callable[[], None], implicit: bool = False) -> None:
     means, W, half = np.eye(2), np.zeros((1, 2, 2), np.float32), np.full(2, 0.5)
     one, proba = np.ones(1), np.eye(2)
     samples = (X, shares, offsets, means, 1.0)
-    with event.install_listener("numba:compile", _Teller(say)):
+    with telling(say):
         softmax_risk(samples, W, half)
         risk_step(samples, W, half, one, 1.0)
         weigh_all(np.zeros((1, 2), np.float32), shares, True, np.zeros(1))
