@@ -36,7 +36,46 @@ def serve(*words, capsys):
 
 def test_check_finds_nothing_wrong(served, folder, capsys):
     status, said = serve("--source", served.path, "--state", folder, "--check", capsys=capsys)
-    assert (status, said.out) == (0, f"{folder}: 1 streams, no fault\n")
+    assert (status, said.out) == (0, f"{folder}: 1 stream, no fault\n")
+
+
+@pytest.mark.parametrize("word", ["--check", "--list-keys", "--backup", "--remove-key"])
+def test_a_folder_that_is_not_there_is_said_and_not_made(served, tmp_path, word, capsys):
+    """Its name may be mistyped: a check that is green then would be worse than none."""
+    more = {"--backup": [tmp_path / "copy"], "--remove-key": ["ann"]}.get(word, [])
+    words = ("--source", served.path, "--state", tmp_path / "none", word, *more)
+    status, said = serve(*words, capsys=capsys)
+    assert status == 2
+    assert "there is no such folder" in said.err
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "none").mkdir()
+    status, said = serve(*words, capsys=capsys)
+    assert status == 2
+    assert "has no database" in said.err
+    assert list((tmp_path / "none").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--add-key", ""], "a key needs a name"),
+        (["--tls-key", "key.pem"], "--tls-key goes with --tls-cert"),
+        (["--tls-cert", "none.pem"], "--tls-cert none.pem: there is no such file"),
+        (["--tls-cert", __file__], "hold no certificate"),
+    ],
+)
+def test_settings_that_will_not_do(served, tmp_path, words, told, capsys):
+    words = ("--source", served.path, "--state", tmp_path / "state", "--port", 0, *words)
+    status, said = serve(*words, capsys=capsys)
+    assert status == 2
+    assert told in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+def test_the_first_key_says_what_it_changes(tmp_path, capsys):
+    said = [serve("--state", tmp_path, "--add-key", name, capsys=capsys)[1] for name in "ab"]
+    assert "every request needs one" in said[0].err
+    assert said[1].err == ""
 
 
 def test_a_back_up_while_it_is_served(served, tmp_path, capsys):

@@ -107,6 +107,15 @@ def test_a_file_is_dropped(client, driver, tmp_path):
     driver.find_element("id", "csv").send_keys(str(file))
     wait_for(driver, f"{text('csv-said')} === '250 of 250 rows sent'")
     assert client.get("/v1/streams/shop").json()["version"] == version + 3
+    before = client.get("/v1/streams/shop/history?last=true&limit=1").json()["columns"]["prior"]
+    turned = ["p_owl;p_cat;p_dog", *(f"{row[2]!r};{row[0]!r};{row[1]!r}" for row in rows.tolist())]
+    file.write_text("\n".join(turned) + "\n")  # other names, another order, another separator
+    driver.execute_script("document.getElementById('csv-said').textContent = ''")
+    driver.find_element("id", "csv").send_keys(str(file))
+    wait_for(driver, f"{text('csv-said')} === '250 of 250 rows sent'")
+    assert client.get("/v1/streams/shop").json()["version"] == version + 6
+    after = client.get("/v1/streams/shop/prior").json()["prior"]
+    np.testing.assert_allclose(after, before[-1], atol=0.02)  # the same rows say the same
     file.write_text("0.2,0.3,x\n")
     driver.find_element("id", "csv").send_keys(str(file))
     said = wait_for(driver, f"{text('csv-said')}.startsWith('Refused') && {text('csv-said')}")
@@ -114,6 +123,28 @@ def test_a_file_is_dropped(client, driver, tmp_path):
     file.write_text("0.2,0.3,0.9\n")
     driver.find_element("id", "csv").send_keys(str(file))
     wait_for(driver, "document.querySelector('#errors li code')?.textContent === 'invalid_input'")
+
+
+def test_a_file_is_read_as_its_rules_say(client, driver):
+    browser.load(driver, f"{client.base_url}/", 1280)
+    ask = (
+        "const [text, known, done] = arguments; import('/static/csv.js')"
+        ".then(m => m.tableOf(text, known)).then(done, error => done(error.message))"
+    )
+
+    def read(text, known=None):
+        return driver.execute_async_script(ask, text, known)
+
+    found = read('\ufeffname,"size, m"\r\n"the ""lakes""\nhere",2\r\n\r\nrome,\r\n')
+    assert found["columns"] == ["name", "size, m"]
+    assert found["rows"] == [['the "lakes"\nhere', "2"], ["rome", ""]]
+    assert read("1;2\n3;4") == {"columns": None, "rows": [["1", "2"], ["3", "4"]]}
+    assert read("1\t0\n0.5\t0.5\n", ["0", "1"])["columns"] == ["1", "0"]  # names of classes
+    assert read("1,0\n0.5,0.5\n", ["0", "2"])["columns"] is None
+    assert "never closed" in read('a,b\n"1,2\n')
+    assert "row 2 after the names has 1 columns" in read("a,b\n1,2\n3\n")
+    assert "no rows" in read("a,b\n")
+    assert "no rows" in read("")
 
 
 def test_names_are_text_never_markup(client, driver):

@@ -126,6 +126,17 @@ def stream_from_bytes(deployment: Deployment, data: bytes) -> Stream:
     return Stream(state, guard, memory, shift, history)
 
 
+def digest_of(data: bytes) -> bytes:
+    """The digest of the deployment that the bytes of a stream belong to; they are not looked at.
+
+    Examples
+    --------
+    >>> digest_of(b"too short")
+    b''
+    """
+    return bytes(_HEAD.unpack_from(data)[2]) if len(data) >= _HEAD.size else b""
+
+
 def deployment_digest(deployment: Deployment) -> bytes:
     """16 bytes that tell deployments apart whose streams mean different things.
 

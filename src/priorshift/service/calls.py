@@ -58,12 +58,14 @@ def batch(
     labels: Sequence[Label] | None = None,
     labels_follow: bool = False,
     timestamp: float | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Call[BatchAnswer]:
     """Let a stream learn from a batch, and predict it."""
     body = BatchRequest(
         batch_id=batch_id,
         rows=_rows(rows),
         probabilities=_rows(probabilities),
+        columns=None if columns is None else list(columns),
         labels=None if labels is None else list(labels),
         labels_follow=labels_follow,
         timestamp=timestamp,
@@ -72,7 +74,11 @@ def batch(
 
 
 def many(
-    batch_id: str, streams: Sequence[str], rows: Any = None, probabilities: Any = None
+    batch_id: str,
+    streams: Sequence[str],
+    rows: Any = None,
+    probabilities: Any = None,
+    columns: Sequence[str] | None = None,
 ) -> Call[ManyAnswer]:
     """Let many streams learn from rows of theirs, all or none."""
     body = ManyRequest(
@@ -80,6 +86,7 @@ def many(
         streams=list(streams),
         rows=_rows(rows),
         probabilities=_rows(probabilities),
+        columns=None if columns is None else list(columns),
     )
     return Call("POST", "/v1/batches", ManyAnswer, msgspec.json.encode(body))
 

@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> None:
 
     if options.backup is not None:
         maintenance.back_up(options.state, options.backup)
-    elif options.add_key or options.remove_key or options.list_keys:
+    elif options.add_key is not None or options.remove_key or options.list_keys:
         maintenance.change_keys(options)
     elif options.check:
         maintenance.check(options)
@@ -117,6 +117,7 @@ def serve(options: argparse.Namespace) -> None:
     service = app.state.service
     try:
         _check_exposure(options.host, service.keys.there_are)
+        _check_tls(options.tls_cert, options.tls_key)
         config = uvicorn.Config(
             app,
             host=options.host,
@@ -189,6 +190,27 @@ def _check_exposure(host: str, keys: bool) -> None:
             f"--host {host} can be reached from other machines, and there are no API keys: make "
             "one with --add-key NAME, or listen on 127.0.0.1"
         )
+
+
+def _check_tls(cert: str | None, key: str | None) -> None:
+    """Refuse files that no TLS can be spoken with: uvicorn would not say which."""
+    if key is not None and cert is None:
+        raise InputError("--tls-key goes with --tls-cert: give the certificate, too")
+    if cert is None:
+        return
+    import ssl
+
+    for option, path in (("--tls-cert", cert), ("--tls-key", key)):
+        if path is not None and not os.path.isfile(path):
+            raise InputError(f"{option} {path}: there is no such file")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
+    except (ssl.SSLError, OSError) as error:
+        given = f"--tls-cert {cert}" + ("" if key is None else f", --tls-key {key}")
+        raise InputError(
+            f"{given}: hold no certificate with its key, both in PEM ({error}); a key in a file of "
+            "its own needs --tls-key"
+        ) from error
 
 
 def _server(config: Any, service: Any) -> Any:

@@ -51,19 +51,22 @@ async def about_model(service: Service, request: Request) -> Response:
     model = _model(service, request)
     source = model.deployment.source
     width = source.n_classes if model.takes == "probabilities" else source.n_features
+    width = width if model.columns is None else len(model.columns)
+    shape = [-1] if model.reads_single else [-1, width if width > 0 else -1]
     versions = [one.version for one in service.models.by_key.values() if one.name == model.name]
     return answer(
         {
             "name": model.name,
             "versions": versions,
             "platform": "priorshift",
-            "inputs": [_tensor(model.takes, "FP64", [-1, width if width > 0 else -1])],
+            "inputs": [_tensor(model.takes, model.datatype, shape)],
             "outputs": [
                 _tensor("labels", datatype_of(model.classes), [-1]),
                 _tensor("probabilities", "FP64", [-1, source.n_classes]),
                 _tensor("prior", "FP64", [source.n_classes]),
             ],
             "classes": model.classes,
+            "columns": model.columns,
         }
     )
 
@@ -102,7 +105,7 @@ def _looked_at(
     check_rows(service, wanted.rows)
     if wanted.request.parameters.get("adapt") is True:
         _named(wanted)
-        return wanted, model.read(*_taken(model, wanted))
+        return wanted, model.read(**_taken(model, wanted))
     stream = wanted.request.parameters.get("stream")
     return wanted, _predict(service, model, wanted, stream)
 
@@ -135,9 +138,15 @@ def _named(wanted: Wanted) -> tuple[str, str]:
     return check_id(stream), batch_id
 
 
-def _taken(model: Model, wanted: Wanted) -> tuple[Any, Any]:
-    """The tensor as rows, or as probabilities."""
-    return (wanted.rows, None) if model.takes == "rows" else (None, wanted.rows)
+def _taken(model: Model, wanted: Wanted) -> dict[str, Any]:
+    """The tensor as rows or as probabilities; cells of text are read as those of a file are."""
+    taken: dict[str, Any] = {model.takes: wanted.rows}
+    names = model.columns
+    if wanted.request.inputs[0].datatype == "BYTES" and names is not None:
+        taken["columns"] = list(map(str, names))
+        if len(names) == 1:
+            taken[model.takes] = [[cell] for cell in wanted.rows]
+    return taken
 
 
 def _predict(service: Service, model: Model, wanted: Wanted, stream: Any) -> Answer:
@@ -150,7 +159,7 @@ def _predict(service: Service, model: Model, wanted: Wanted, stream: Any) -> Ans
             raise Problem("invalid_input", f"the stream {stream!r} has the model {found.model.key}")
         version, state = found.row.version, found.stream
     deployment = model.deployment
-    batch, _ = model.batch(*_taken(model, wanted))
+    batch, _ = model.batch(**_taken(model, wanted))
     proba = deployment.predict_proba(state, batch)
     return Answer(version, proba, deployment.prior(state))
 

@@ -21,6 +21,8 @@ _REFRESH = 2.0
 
 def new_key(connection: Connection, name: str, scope: str) -> str:
     """Make a key and store its digest; the key itself is nowhere but in what is returned."""
+    if not name.strip():
+        raise InputError("a key needs a name: --add-key NAME")
     if scope not in SCOPES:
         raise InputError(f"no scope is called {scope!r}; choose from {', '.join(SCOPES)}")
     key = f"psk_{secrets.token_urlsafe(32)}"

@@ -20,6 +20,8 @@ from priorshift.errors import InputError
 from priorshift.monitoring.history import NO_TIME, as_seconds
 from priorshift.river import row_kind
 from priorshift.saving import deployment_digest
+from priorshift.saving.stream_bytes import digest_of
+from priorshift.service.cells import check_width, rows_of, said_of_rows, wrong_row
 from priorshift.service.problems import Problem
 from priorshift.service.schemas import Label
 from priorshift.source import Batch
@@ -127,14 +129,27 @@ class Model:
         return row_kind(self.classifier) == "array"
 
     @cached_property
-    def _columns(self) -> list[Any] | None:
-        """Names of the columns, where the held-out set was a frame."""
-        if row_kind(self.classifier) in ("array", "rows"):
-            return None
+    def columns(self) -> list[Any] | None:
+        """Names of the columns: those of a frame, of probabilities the classes; None: none."""
         names = getattr(self.classifier, "feature_names_in_", None)
         if names is None:
             names = self.classifier.__dict__.get("_names_in")
+        if names is None and self.takes == "probabilities":
+            names = self.classes
         return None if names is None else list(names)
+
+    @property
+    def reads_single(self) -> bool:
+        """Whether a row is one value, as a text is, and no list of cells."""
+        return row_kind(self.classifier) == "rows"
+
+    @cached_property
+    def datatype(self) -> str:
+        """What tensors of rows hold: numbers, or text that is read as cells of a file are."""
+        if self._numeric:
+            return "FP64"
+        sample = self.deployment.source.sample
+        return "FP64" if np.asarray(sample).dtype.kind in "iuf" else "BYTES"
 
     def labels(self, proba: FloatArray) -> list[Label]:
         """The most probable class of each row."""
@@ -166,16 +181,21 @@ class Model:
         probabilities: Any = None,
         labels: list[Label] | None = None,
         timestamp: float | None = None,
+        columns: list[str] | None = None,
     ) -> Input:
         """What a request holds as a batch that is to be learned."""
-        batch, X = self.batch(rows, probabilities, labels)
+        batch, X = self.batch(rows, probabilities, labels, columns)
         digest = blake2b(digest_size=16)
         for part in (X, labels, timestamp):
             digest.update(_as_bytes(part))
         return Input(batch, digest.digest(), as_seconds(timestamp))
 
     def batch(
-        self, rows: Any = None, probabilities: Any = None, labels: list[Label] | None = None
+        self,
+        rows: Any = None,
+        probabilities: Any = None,
+        labels: list[Label] | None = None,
+        columns: list[str] | None = None,
     ) -> tuple[Batch, Any]:
         """Turn rows into a batch, or refuse them; also return the array, or the rows as sent."""
         if (rows is None) == (probabilities is None):
@@ -186,17 +206,22 @@ class Model:
                 f"the source {self.key} has a model of its own: send rows, not probabilities",
             )
         given = rows if probabilities is None else probabilities
-        if (
-            isinstance(given, np.ndarray) and not self._numeric
-        ):  # a tensor, and the model has no array
-            given = given.tolist()
-        X = self._array(given) if self._numeric else self._objects(given)
+        if isinstance(given, np.ndarray) and not self._numeric:
+            given = given.tolist()  # a tensor, and the model has no array
         if labels is not None:
             labels = [None if label is None else self._known_label(label) for label in labels]
+            if len(labels) != len(given):
+                message = f"there are {len(labels)} labels for {len(given)} rows: null for unknown"
+                raise Problem("invalid_input", message)
         try:
+            if columns is not None:
+                X = rows_of(self.classifier, columns, given, self.columns)
+            else:
+                X = self._array(given) if self._numeric else self._objects(given)
             return self.classifier._read(X, labels), X if isinstance(X, np.ndarray) else given
         except (ValueError, TypeError) as error:  # scikit-learn's own, and those of the model
-            raise Problem("invalid_input", " ".join(str(error).split())) from error
+            message = said_of_rows(error, given, columns or self.columns)
+            raise Problem("invalid_input", message) from error
 
     def known(self, labels: list[Label], rows: int) -> AnyArray:
         """Class indices of labels that came late, -1 where there is none."""
@@ -208,7 +233,8 @@ class Model:
         (known,) = json_labels([label], self.deployment.source.classes)
         place = self._places.get((isinstance(label, str), known))
         if place is None:
-            raise InputError(f"labels holds {label!r}, which is none of the classes")
+            known = ", ".join(map(str, self.classes[:20])) + ", ..." * (len(self.classes) > 20)
+            raise InputError(f"labels holds {label!r}, which is none of the classes {known}")
         return self.deployment.source.classes[place]
 
     def _array(self, given: Any) -> FloatArray:
@@ -219,21 +245,20 @@ class Model:
                 found = found.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
             found = np.empty(0, dtype=object)
-        if found.dtype.kind not in "biuf":
-            raise Problem("invalid_input", "send a list of rows, all of as many numbers or nulls")
+        width = self.classifier.__dict__.get("n_features_in_")
+        wrong = width is not None and found.ndim == 2 and found.shape[1] != width
+        wrong |= width is not None and found.ndim < 2 and len(given) > 0
+        if wrong or found.dtype.kind not in "biuf":
+            raise Problem("invalid_input", f"{wrong_row(given, width)}; {self.key} reads numbers")
         return found.astype(np.float64, copy=False)
 
     def _objects(self, given: Any) -> Any:
-        if self._columns is None:
+        if self.reads_single or self.columns is None:
             return given
-        width = len(self._columns)
-        if any(not isinstance(row, list) or len(row) != width for row in given):
-            names = ", ".join(map(str, self._columns[:20])) + (", ..." if width > 20 else "")
-            message = f"each row must be a list of {width} values, in the order {names}"
-            raise Problem("invalid_input", message)
+        check_width(given, self.columns)
         library = frame_library(row_kind(self.classifier))
-        cells = zip(*given, strict=True) if given else [()] * width
-        return library.DataFrame(dict(zip(self._columns, map(list, cells), strict=True)))
+        cells = zip(*given, strict=True) if given else [()] * len(self.columns)
+        return library.DataFrame(dict(zip(self.columns, map(list, cells), strict=True)))
 
 
 def _as_bytes(part: Any) -> bytes:
@@ -290,6 +315,12 @@ class Models:
             which = name if version is None else f"{name}@{version}"
             raise Problem("not_found", f"there is no model {which!r}")
         return found
+
+    def of_state(self, state: bytes) -> Model:
+        """The model that the bytes of a stream belong to; the usual one where none is known."""
+        digest = digest_of(state)
+        own = (model for model in self.by_key.values() if model.digest == digest)
+        return next(own, self.default)
 
     def of_stream(self, key: str) -> Model:
         """The model of a stream."""

@@ -26,9 +26,11 @@ Numbers = list[list[float]]
 class BatchRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """One batch of a stream: rows as the model reads them, or class probabilities.
 
-    ``labels`` are those that are known already, null for all others; with ``labels_follow`` the
-    batch is remembered for labels that come later. ``timestamp`` (seconds) is for the history; the
-    service's own clock is in it too.
+    With ``columns``, the names of the cells of each row, they are found by name, and text becomes
+    what the column of the held-out set was: a CSV file can be sent as it is. ``labels`` are those
+    that are known already, null for all others; with ``labels_follow`` the batch is remembered for
+    labels that come later. ``timestamp`` (seconds) is for the history; the service's own clock is
+    in it too.
 
     Examples
     --------
@@ -39,6 +41,7 @@ class BatchRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     batch_id: BatchId
     rows: Rows | None = None
     probabilities: Rows | None = None
+    columns: list[str] | None = None
     labels: list[Label] | None = None
     labels_follow: bool = False
     timestamp: float | None = None
@@ -62,6 +65,7 @@ class ManyRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     streams: list[StreamId]
     rows: Rows | None = None
     probabilities: Rows | None = None
+    columns: list[str] | None = None
 
 
 class ManyAnswer(msgspec.Struct, kw_only=True):

@@ -22,9 +22,14 @@ ROUTES = (*inference.ROUTES, *streams.ROUTES, *questions.ROUTES, *overview.ROUTE
 """Every route of the service."""
 
 
+def is_url(state: str) -> bool:
+    """Whether the state is a PostgreSQL database, not a folder."""
+    return state.startswith(("postgresql://", "postgres://"))
+
+
 def open_store(state: str, alone: bool = True) -> Store:
     """The folder, or the database that a URL names."""
-    if state.startswith(("postgresql://", "postgres://")):
+    if is_url(state):
         from priorshift.service.postgres import Postgres
 
         return Postgres(state)

@@ -77,14 +77,14 @@ def number_of(request: Request, name: str, usual: float, least: float, most: flo
     return value
 
 
-def _model_of(service: Service, id: str) -> Model:
-    """The model of a stream, or the one that it would begin with."""
+def _model_of(service: Service, id: str, state: bytes = b"") -> Model:
+    """The model of a stream, or the one that it would begin with: that of its state, if any."""
     try:
         return service.engine.committed(id).model
     except Problem as problem:
         if problem.code != "not_found":
             raise
-        return service.models.default
+        return service.models.of_state(state)
 
 
 def check_rows(service: Service, rows: Any) -> None:
@@ -102,7 +102,8 @@ def read_batch(service: Service, id: str, data: bytes) -> tuple[BatchRequest, Mo
     asked = decode(data, _BATCH)
     check_rows(service, asked.rows if asked.probabilities is None else asked.probabilities)
     model = _model_of(service, id)
-    return asked, model, model.read(asked.rows, asked.probabilities, asked.labels, asked.timestamp)
+    taken = (asked.rows, asked.probabilities, asked.labels, asked.timestamp, asked.columns)
+    return asked, model, model.read(*taken)
 
 
 async def post_batch(service: Service, request: Request) -> Response:
@@ -157,7 +158,10 @@ def _read_many(
         model = _model_of(service, id)
         rows = [given[place] for place in own]
         taken = (rows, None) if asked.probabilities is None else (None, rows)
-        parts[id] = (model, model.read(*taken), own)
+        try:
+            parts[id] = (model, model.read(taken[0], taken[1], columns=asked.columns), own)
+        except Problem as problem:
+            raise Problem(problem.code, f"rows of the stream {id!r}: {problem.message}") from None
     return asked, parts
 
 
@@ -286,7 +290,7 @@ async def put_state(service: Service, request: Request) -> Response:
     """Replace what a stream has learned; with If-Match only that version of it."""
     id, wanted = stream_id(request), request.headers.get("if-match")
     data = await service.body(request)
-    model = await service.run(_model_of, service, id)
+    model = await service.run(_model_of, service, id, data)
     stream = await service.run(_stream_of, model, data)
 
     def job(group: Group) -> int:

@@ -1,16 +1,49 @@
-// Rows of numbers out of the text of a CSV file; a first line of names is left out.
-export function rowsOf(text) {
-  const lines = text.split(/\r?\n/).filter(line => line.trim() !== '');
-  const rows = lines.map(line => line.split(/[,;\t]/).map(cell => cell.trim().replace(/^"(.*)"$/, '$1')));
-  if (rows.length && rows[0].every(cell => cell === '' || Number.isNaN(Number(cell)))) rows.shift();
+// The records of a CSV file: cells between commas, semicolons or tabs, text with these in quotes.
+function recordsOf(text) {
+  const first = text.slice(0, (text + '\n').indexOf('\n'));
+  const separator = [',', ';', '\t'].reduce((a, b) => first.split(b).length > first.split(a).length ? b : a);
+  const records = [];
+  let record = [], cell = '', quoted = false;
+  const ended = () => { record.push(cell); cell = ''; };
+  for (let i = 0; i < text.length; i++) {
+    const c = text[i];
+    if (quoted) {
+      if (c !== '"') cell += c;
+      else if (text[i + 1] === '"') { cell += c; i++; }
+      else quoted = false;
+    } else if (c === '"' && cell === '') quoted = true;
+    else if (c === separator) ended();
+    else if (c === '\n') { ended(); records.push(record); record = []; }
+    else if (c !== '\r') cell += c;
+  }
+  if (quoted) throw new Error('a quote in the file is never closed');
+  if (cell !== '' || record.length) { ended(); records.push(record); }
+  return records.filter(cells => cells.some(one => one.trim() !== ''));
+}
+
+const isNumber = cell => cell.trim() !== '' && !Number.isNaN(Number(cell));
+
+// Rows of a CSV file, and the names in its first line (null where it has numbers): the service finds
+// columns by their names, and reads text as the model does.
+export function tableOf(text, known) {
+  const rows = recordsOf(text.replace(/^\ufeff/, ''));
+  const first = rows.length ? rows[0].map(name => name.trim()) : [];
+  const named = !first.some(isNumber) || known !== null && known.every(name => first.includes(String(name)));
+  const columns = named && rows.length ? rows.shift() && first : null;
   if (!rows.length) throw new Error('the file has no rows');
-  return rows.map((row, n) => {
-    if (row.length !== rows[0].length)
-      throw new Error(`row ${n + 1} has ${row.length} columns, the first has ${rows[0].length}`);
-    return row.map(cell => {
-      if (cell === '') return null;
-      if (Number.isNaN(Number(cell))) throw new Error(`row ${n + 1} holds "${cell}", which is no number`);
-      return Number(cell);
-    });
+  const width = (columns || rows[0]).length;
+  rows.forEach((row, n) => {
+    if (row.length !== width)
+      throw new Error(`row ${n + 1}${columns ? ' after the names' : ''} has ${row.length} columns, the first line has ${width}`);
   });
+  return {columns, rows};
+}
+
+// Without names all cells have to be numbers.
+export function numbersOf(rows) {
+  return rows.map((row, n) => row.map(cell => {
+    if (cell.trim() === '') return null;
+    if (!isNumber(cell)) throw new Error(`row ${n + 1} holds "${cell}", which is no number: give the columns names in a first line`);
+    return Number(cell);
+  }));
 }

@@ -1,5 +1,5 @@
 import {draw} from './chart.js';
-import {rowsOf} from './csv.js';
+import {numbersOf, tableOf} from './csv.js';
 
 const $ = id => document.getElementById(id);
 const MOST = 400;   // points of a chart
@@ -82,9 +82,9 @@ async function showChosen() {
     const about = await get(streamPath(name));
     const model = await get(`/v2/models/${encodeURIComponent(about.model)}`);
     if (name !== chosen) return;
-    shown = {classes: about.classes, takes: model.inputs[0].name, columns: {}};
-    const what = shown.takes === 'probabilities' ? `the class probabilities ${about.classes.join(', ')}`
-      : 'the columns that the model reads';
+    shown = {classes: about.classes, takes: model.inputs[0].name, names: model.columns, columns: {}};
+    const what = shown.names ? `the columns ${shown.names.join(', ')}, in any order`
+      : 'the columns that the model reads, in their order';
     $('csv-columns').textContent = what;
   }
   await addHistory(name);
@@ -219,9 +219,11 @@ async function watch() {
 async function sendFile(file) {
   const said = $('csv-said'), name = chosen, kind = shown.takes;
   try {
-    const rows = rowsOf(await file.text()), mark = Date.now().toString(36);
+    const table = tableOf(await file.text(), shown.names), mark = Date.now().toString(36);
+    const rows = table.columns ? table.rows : numbersOf(table.rows);
     for (let start = 0; start < rows.length; start += 100) {
       const body = {batch_id: `${file.name.slice(0, 100)} ${mark} ${start}`, [kind]: rows.slice(start, start + 100)};
+      if (table.columns) body.columns = table.columns;
       await send('POST', streamPath(name, '/batches'), body);
       said.textContent = `${Math.min(start + 100, rows.length)} of ${rows.length} rows sent`;
     }

@@ -1,0 +1,124 @@
+"""Rows of a request as what a classifier reads, and refusals that name the row and the cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from priorshift.classifier import LabelShiftClassifier
+from priorshift.errors import InputError
+from priorshift.files.columns import Columns, naming
+from priorshift.files.tables import Table
+
+_SHOWN = 20
+
+
+def _table(names: Sequence[Any]) -> Table:
+    return Table("batch", list(map(str, names)), iter(()), lambda: None)
+
+
+def rows_of(
+    clf: LabelShiftClassifier, names: Sequence[str], rows: Any, known: Sequence[Any] | None
+) -> Any:
+    """Return rows whose cells have names, in the classifier's order and as what it reads.
+
+    ``known`` are the names that it has for them; None where it was made without names: then their
+    order is trusted.
+
+    Examples
+    --------
+    >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.4, 0.6]], ["no", "no", "yes", "yes"]
+    >>> clf = LabelShiftClassifier.from_probabilities(P, y, learner="fth")
+    >>> rows_of(clf, ["p_yes", "p_no"], [["0.25", 0.75]], ["no", "yes"]).tolist()
+    [[0.75, 0.25]]
+    """
+    names = list(names)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"columns holds {twice!r} twice: give each column a name of its own")
+    check_width(rows, names)
+    table = _table(names)
+    if getattr(clf, "feature_names_in_", None) is not None or known is None:
+        found = Columns.of(clf, table)
+    else:
+        found = Columns(table, _places(names, list(map(str, known))), "array")
+    with naming(table, rows, 0, found.places):
+        return found.X(rows, 0)
+
+
+def _places(names: list[str], known: list[str]) -> list[int]:
+    """Where the columns are that are named after the classes, which may all have one prefix."""
+    for cut in range(min(map(len, names), default=0)):
+        called = [name[cut:] for name in names]
+        if len({name[:cut] for name in names}) == 1 and sorted(called) == sorted(known):
+            return [called.index(name) for name in known]
+    raise InputError(
+        f"the columns are called {_listed(names)}: name them after the classes, {_listed(known)}"
+    )
+
+
+def _listed(names: Sequence[Any]) -> str:
+    return ", ".join(map(str, names[:_SHOWN])) + (", ..." if len(names) > _SHOWN else "")
+
+
+def check_width(rows: Any, names: Sequence[Any]) -> None:
+    """Refuse rows that have not one cell for each name.
+
+    Examples
+    --------
+    >>> check_width([[1.0, 2.0], [3.0]], ["a", "b"])
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: row 2 has 1 values: each is a list of 2, in the order a, b
+    """
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, list) or len(row) != len(names):
+            what = f"has {len(row)} values" if isinstance(row, list) else "is no list"
+            order = _listed(names)
+            raise InputError(
+                f"row {number} {what}: each is a list of {len(names)}, in the order {order}"
+            )
+
+
+def wrong_row(rows: Any, width: int | None) -> str:
+    """What is wrong with rows that are no table of numbers.
+
+    Examples
+    --------
+    >>> wrong_row([[1.0, 2.0], [3.0, "x"]], 2)
+    "row 2, value 2 holds 'x', no number or null"
+    >>> wrong_row([1.0, 2.0], 2)
+    'row 1 is no list of 2 numbers'
+    """
+    if not isinstance(rows, list):
+        return f"the tensor has the shape {list(rows.shape)}, not [-1, {width}]"
+    wanted = "numbers" if width is None else f"{width} numbers"
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, list):
+            return f"row {number} is no list of {wanted}"
+        if len(row) != (width or len(rows[0])):
+            return f"row {number} has {len(row)} values, not {width or len(rows[0])}"
+        for place, cell in enumerate(row, start=1):
+            if isinstance(cell, str | list | dict):
+                return f"row {number}, value {place} holds {str(cell)[:40]!r}, no number or null"
+    return f"there is no list of {wanted}"
+
+
+def said_of_rows(error: Exception, rows: Any, names: Sequence[Any] | None) -> str:
+    """What a model has refused, in one line, with the row and the cell where these are known.
+
+    Examples
+    --------
+    >>> said_of_rows(ValueError("Input contains NaN"), [[1.0, None]], ["a", "b"])
+    "batch row 1, column 'b': has no value (None), and the model takes no row without one: \
+fill it or drop the row"
+    """
+    if isinstance(rows, list) and rows and isinstance(rows[0], list):
+        names = range(1, len(rows[0]) + 1) if names is None else names
+        if all(isinstance(row, list) and len(row) == len(names) for row in rows):
+            try:
+                with naming(_table(names), rows, 0, range(len(names))):
+                    raise error
+            except (ValueError, TypeError) as named:
+                error = named
+    return " ".join(str(error).split())

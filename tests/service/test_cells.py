@@ -1,0 +1,180 @@
+"""Rows whose cells have names, and what is said of rows that cannot be read."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import serving
+from priorshift import LabelShiftClassifier, load
+
+pd = pytest.importorskip("pandas")
+
+
+def homes(rows: int, seed: int = 0):
+    """A frame with numbers, some missing, and text; classes depend on both."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=rows),
+            "town": rng.choice(["rome", "oslo, far", 'the "lakes"'], rows),
+            "year": rng.integers(1900, 2000, rows),
+        }
+    )
+    y = np.where(frame["size"] + (frame["town"] == "rome") > 0.5, "dear", "cheap")
+    frame.loc[::7, "size"] = np.nan
+    return frame, y
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    """Models of frames with text, of numeric frames, of arrays, of texts, of probabilities."""
+    folder = tmp_path_factory.mktemp("models")
+    X, y = homes(200)
+    encoder = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
+    models = {"homes": make_pipeline(encoder, HistGradientBoostingClassifier(max_iter=5))}
+    LabelShiftClassifier(models["homes"].fit(X, y), "fth").fit(X, y).save(folder / "homes")
+    numbers = X[["size", "year"]].fillna(0.0)
+    LabelShiftClassifier(LogisticRegression().fit(numbers, y), "fth").fit(numbers, y).save(
+        folder / "frame"
+    )
+    array = numbers.to_numpy()
+    model = LogisticRegression().fit(array, y)
+    LabelShiftClassifier(model, "fth").fit(array, y).save(folder / "array")
+    P = model.predict_proba(array)
+    LabelShiftClassifier.from_probabilities(P, y, "fth").save(folder / "proba")
+    texts = ["good movie", "bad movie"] * 20
+    reader = make_pipeline(CountVectorizer(), MultinomialNB()).fit(texts, [1, 0] * 20)
+    LabelShiftClassifier(reader, "fth").fit(texts, [1, 0] * 20).save(folder / "texts")
+    names = ("homes", "frame", "array", "proba", "texts")
+    sources = [f"{name}={folder / name}" for name in names]
+    with serving.client(sources, tmp_path_factory.mktemp("state")) as found:
+        for name in names:
+            assert found.put(f"/v1/streams/{name}", json={"model": name}).status_code == 201
+        found.folder = folder
+        yield found
+
+
+def post(client, stream, **body):
+    body.setdefault("batch_id", str(np.random.default_rng().integers(1 << 60)))
+    return client.post(f"/v1/streams/{stream}/batches", json=body)
+
+
+def predicted(client, name, X):
+    """What the library says of the next rows of a stream of its own."""
+    return load(client.folder / name).predict_proba(X)
+
+
+def as_a_file(frame):
+    """The names and the cells of a frame, as a CSV file has them."""
+    lines = list(csv.reader(io.StringIO(frame.to_csv(index=False))))
+    return {"columns": lines[0], "rows": lines[1:]}
+
+
+@pytest.mark.parametrize("order", [["size", "town", "year"], ["year", "size", "town"]])
+def test_columns_are_found_by_name_and_have_the_types_of_the_held_out_set(client, order):
+    X, _ = homes(30, seed=1)
+    stream = f"homes-{order[0]}"
+    client.put(f"/v1/streams/{stream}", json={"model": "homes"})
+    more = X.assign(note="not for the model")[[*order, "note"]]
+    found = post(client, stream, **as_a_file(more))
+    assert found.status_code == 200, found.text
+    alone = load(client.folder / "homes")
+    assert found.json()["probabilities"] == alone.adapt_predict_proba(X).tolist()
+
+
+def test_a_tensor_of_text_is_read_as_a_file_is(client):
+    X, _ = homes(10, seed=2)
+    about = client.get("/v2/models/homes").json()
+    assert about["columns"] == ["size", "town", "year"]
+    assert about["inputs"] == [{"name": "rows", "datatype": "BYTES", "shape": [-1, 3]}]
+    assert client.get("/v2/models/frame").json()["inputs"][0]["datatype"] == "FP64"
+    assert client.get("/v2/models/texts").json()["inputs"] == [
+        {"name": "rows", "datatype": "BYTES", "shape": [-1]}
+    ]
+    cells = [cell for row in as_a_file(X)["rows"] for cell in row]
+    tensor = {"name": "rows", "shape": [10, 3], "datatype": "BYTES", "data": cells}
+    found = client.post("/v2/models/homes/infer", json={"inputs": [tensor]}).json()
+    assert "outputs" in found, found
+    proba = next(one["data"] for one in found["outputs"] if one["name"] == "probabilities")
+    np.testing.assert_allclose(proba, predicted(client, "homes", X).ravel(), rtol=1e-12)
+
+
+def test_probabilities_are_found_by_the_names_of_the_classes(client):
+    rows = [[0.25, 0.75], [0.5, 0.5]]
+    assert client.get("/v2/models/proba").json()["columns"] == ["cheap", "dear"]
+    turned = [row[::-1] for row in rows]
+    found = []
+    for k, columns in enumerate((["cheap", "dear"], ["dear", "cheap"], ["p_dear", "p_cheap"])):
+        client.put(f"/v1/streams/p{k}", json={"model": "proba"})
+        given = rows if k == 0 else turned
+        found.append(post(client, f"p{k}", probabilities=given, columns=columns).json())
+    assert found[0]["probabilities"] == found[1]["probabilities"] == found[2]["probabilities"]
+    said = post(client, "p0", probabilities=rows, columns=["a", "b"]).json()["error"]
+    assert "a, b: name them after the classes, cheap, dear" in said
+
+
+def test_many_streams_at_once_have_names_too(client):
+    X, _ = homes(4, seed=3)
+    for name in ("m1", "m2"):
+        client.put(f"/v1/streams/{name}", json={"model": "homes"})
+    body = {**as_a_file(X[["town", "year", "size"]]), "streams": ["m1", "m2"] * 2, "batch_id": "b"}
+    found = client.post("/v1/batches", json=body)
+    assert found.status_code == 200, found.text
+    alone = load(client.folder / "homes")
+    first = alone.adapt_predict_proba(X[::2]).tolist()
+    assert found.json()["probabilities"][::2] == first
+
+
+@pytest.mark.parametrize(
+    ("stream", "body", "words"),
+    [
+        ("homes", {"columns": ["size", "town"], "rows": [["1", "rome"]]}, "no column 'year'"),
+        ("homes", {"columns": ["size"] * 2, "rows": [["1", "2"]]}, "'size' twice"),
+        (
+            "homes",
+            {"columns": ["size", "town", "year"], "rows": [["1", "rome", "1950"], ["2"]]},
+            "row 2 has 1 values: each is a list of 3, in the order size, town, year",
+        ),
+        (
+            "homes",
+            {"columns": ["size", "town", "year"], "rows": [["big", "rome", "1950"]]},
+            "batch row 1, column 'size': holds 'big', not a number",
+        ),
+        ("frame", {"rows": [[1.0, 2.0], [None, 2.0]]}, "batch row 2, column 'size': has no value"),
+        ("frame", {"rows": [[1.0, "old"]]}, "batch row 1, column 'year': holds 'old'"),
+        ("array", {"rows": [[1.0, 2.0], [3.0]]}, "row 2 has 1 values, not 2"),
+        ("array", {"rows": [[1.0, 2.0, 3.0]]}, "row 1 has 3 values, not 2; array@1 reads numbers"),
+        ("array", {"rows": [1.0, 2.0]}, "row 1 is no list of 2 numbers"),
+        ("array", {"rows": [[1.0, "x"]]}, "row 1, value 2 holds 'x', no number or null"),
+        ("array", {"rows": [[1.0, 2.0], [None, 1.0]]}, "batch row 2, column '1': has no value"),
+        ("array", {"rows": [[1.0, 2.0]], "labels": []}, "0 labels for 1 rows: null for unknown"),
+        ("array", {"rows": [[1.0, 2.0]], "labels": ["x"]}, "none of the classes cheap, dear"),
+        ("array", {"rows": []}, "empty"),
+    ],
+)
+def test_what_cannot_be_read_is_named_by_row_and_cell(client, stream, body, words):
+    before = client.get(f"/v1/streams/{stream}").json()["version"]
+    found = post(client, stream, **body)
+    assert found.status_code == 422
+    assert words in found.json()["error"]
+    assert client.get(f"/v1/streams/{stream}").json()["version"] == before
+
+
+def test_a_state_goes_to_the_model_that_it_belongs_to(client):
+    post(client, "texts", rows=["good movie", "bad movie"])
+    state = client.get("/v1/streams/texts/state").content
+    assert client.put("/v1/streams/texts-again/state", content=state).status_code == 200
+    about = client.get("/v1/streams/texts-again").json()
+    assert (about["model"], about["version"]) == ("texts", 1)
+    assert client.get("/v1/streams/texts-again/state").content == state
