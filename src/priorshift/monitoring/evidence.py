@@ -51,6 +51,7 @@ BLOCK_ROWS = FIRST_ROWS * 4 ** np.arange(LEVELS, dtype=np.int64)
 
 SCORES_SHARE = 1.0 / 3.0
 """The part of a block's error probability that is spent on its mean scores."""
+_LEFT = np.log1p(-SCORES_SHARE)
 
 # Where the Chernoff bound is tried, as shares of the largest theta.
 _THETAS = np.concatenate([np.geomspace(1e-5, 0.5, 30), 1.0 - np.geomspace(0.4, 0.005, 10)])
@@ -122,9 +123,8 @@ def judge(regions: Regions, cells: AnyArray, calls: AnyArray, share: FloatArray)
     """
     rows = calls.sum(axis=1)
     asked = (rows >= LEAST_ROWS) & (regions.scores.size > 0)
-    left = share + np.log1p(np.where(asked, -SCORES_SHARE, 0.0))
-    verdict = judge_regions(regions, cells, calls, left)
-    for b in np.flatnonzero(asked).tolist():
+    verdict = judge_regions(regions, cells, calls, share + np.where(asked, _LEFT, 0.0))
+    for b in asked.nonzero()[0].tolist():
         sums, guess = regions.scores.sums(cells[b]), _called_prior(calls[b], regions.confusion)
         spent = float(share[b]) + math.log(SCORES_SHARE)
         found = regions.scores.judge(sums, int(rows[b]), regions.rows, guess, spent)
@@ -137,18 +137,16 @@ def judge(regions: Regions, cells: AnyArray, calls: AnyArray, share: FloatArray)
 
 def judge_regions(regions: Regions, cells: AnyArray, calls: AnyArray, share: FloatArray) -> Verdict:
     """Find the most surprising region of each of B finished blocks; arguments as in `judge`."""
-    shares = np.log(regions.share)
     verdict = Verdict.quiet(len(calls))
     if compiled.available():  # of most blocks that is all
         counted = (part.astype(COUNTS, copy=False) for part in (cells, calls))
-        places = (regions.view, regions.first, regions.last)
-        known = map(compiled.plain, (*places, regions.counts, regions.confusion, regions.rows))
-        if not kernels().may_surprise(*counted, share, shares, *known, _SLACK):
+        _, _, *known, _ = regions
+        if not kernels().may_surprise(*counted, share, *map(compiled.plain, known), _SLACK):
             return verdict
     hits, rows = regions.hits(cells), calls.sum(axis=1)
     found = block_prior(calls, regions.confusion)
     mean = (found.prior / regions.rows) @ regions.counts.T
-    spent = share[:, None] + shares
+    spent = share[:, None] + np.log(regions.share)
     # Without the errors of held-out set and prior the p-value would be smaller: most regions end
     # here.
     least = poisson_log_p(hits, rows[:, None] * mean)
