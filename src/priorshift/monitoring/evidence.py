@@ -161,8 +161,8 @@ def judge_regions(regions: Regions, cells: AnyArray, calls: AnyArray, share: Flo
         logs = log_p_value(
             hits[b, some].astype(float),
             regions.counts[some],
-            np.broadcast_to(rows[b] * found.prior[b] / regions.rows, (len(some), len(error))),
-            np.full(len(some), largest),
+            (rows[b] * found.prior[b] / regions.rows)[None],
+            np.array([largest]),
             rows[b] ** 2 * ((rates @ covariance) * rates).sum(axis=1),
         )
         logs = logs - spent[b, some]
@@ -269,9 +269,9 @@ def log_p_value(
     counts : (M, K) array
         c_k, held-out rows in the region.
     weights : (M, K) array
-        w_k = n mu_k / n_k.
+        w_k = n mu_k / n_k; (1, K) where they are those of all.
     largest : (M,) array
-        The weight of the one count more; at least all of ``weights``.
+        The weight of the one count more; at least all of ``weights``; (1,) with (1, K) weights.
     variance : (M,) array
         Variance of the expected count by the error of the class prior.
 
@@ -289,7 +289,7 @@ def log_p_value(
     logs += 0.5 * theta**2 * variance[:, None]
     best = logs.argmin(axis=1)
     least = np.minimum(logs[np.arange(len(logs)), best], 0.0)
-    theta, share = theta[np.arange(len(logs)), best], _THETAS[best]
+    theta, share = np.broadcast_to(theta, logs.shape)[np.arange(len(logs)), best], _THETAS[best]
     terms = weights / (1.0 - theta[:, None] * weights)
     one_more = largest / (1.0 - share)
     slope = (counts * terms).sum(axis=1) + one_more + theta * variance
