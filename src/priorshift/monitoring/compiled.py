@@ -2,8 +2,7 @@
 
 ``follow_bets`` is the twin of a part of ``shift.py``, ``find_cells`` and ``count_rows`` of parts of
 ``regions.py``, ``join_block`` of one of ``guard.py``, ``may_surprise`` of one of ``evidence.py``:
-numbers are those of NumPy up to
-rounding, and edges between cells lie where that does not matter.
+numbers are those of NumPy up to rounding, and edges between cells lie where that does not matter.
 """
 
 from __future__ import annotations

@@ -212,7 +212,8 @@ class Guard:
         found = judge(regions, cells[done], called[done], log_share(done, number[done]))
         best = int(found.log_p.argmin())
         log_p = float(found.log_p[best])
-        alarm, news = log_p <= math.log(self.alpha), {}
+        alarm = log_p <= math.log(self.alpha)
+        news: dict[str, Any] = {}
         if log_p < state.log_p and not state.alarm:
             news = {
                 "log_p": log_p,

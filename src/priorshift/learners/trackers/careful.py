@@ -500,9 +500,9 @@ def settled(
 
 
 def _kept(read: FloatArray, f0: FloatArray, most: FloatArray, bound: float) -> FloatArray:
-    """Shares up to ``most`` of ``read`` that keep f0's answers, as far as that is at most ``bound``.
+    """Shares up to ``most`` of ``read`` that keep f0's answers, as far as that is at most so.
 
-    ``most`` (n,) has one for each row, or (1,) one for all.
+    ``most`` (n,) has one for each row, (1,) one for all.
 
     Examples
     --------
