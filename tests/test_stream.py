@@ -64,7 +64,8 @@ def lived(deployment, rounds=6):
         if t % 2:
             batch = batch._replace(known=np.where(np.arange(20) < 3, y, -1))
         key = f"day {t}" if t % 2 else t
-        stream, _ = deployment.step(stream, batch, key=key)
+        stream, outcome = deployment.step(stream, batch, key=key)
+        assert np.array_equal(outcome.prior, deployment.prior(stream))
     known = np.full(20, -1)
     known[:5] = 1
     return deployment.learn_labels(stream, 4, known)
