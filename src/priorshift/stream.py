@@ -62,11 +62,13 @@ class Outcome(NamedTuple):
     """What a step has to say besides the new stream.
 
     ``proba`` (n, K) are the batch's class probabilities, where they were asked for; ``alarm``
-    whether the guard raised its alarm at this batch.
+    whether the guard raised its alarm at this batch; ``prior`` (K,) the class prior that the
+    learner believes in after it.
     """
 
     proba: FloatArray | None
     alarm: bool
+    prior: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,21 +171,29 @@ class Deployment:
         counted = stream.guard
         if self.guard is not None and counted is not None:  # both or neither
             counted = self.guard.update(source, counted, batch)
-        after = self._recorded(stream, Stream(state, counted, memory), batch, time)
+        prior = learner.prior(source, state)
+        shift, history = self._recorded(stream, state, counted, batch, prior, time)
+        after = Stream(state, counted, memory, shift, history)
         if proba is not None:
             proba = self._mixed(after, batch.f0_proba, proba)
         news = counted is not None and counted.alarm > 0
         news = news and stream.guard is not None and not stream.guard.alarm
-        return after, Outcome(proba, news)
+        return after, Outcome(proba, news, prior)
 
-    def _recorded(self, before: Stream, after: Stream, batch: Batch, time: float) -> Stream:
-        """The stream after a batch with its record, and with the test of a shift gone on."""
+    def _recorded(
+        self,
+        before: Stream,
+        state: Any,
+        counted: GuardState | None,
+        batch: Batch,
+        prior: FloatArray,
+        time: float,
+    ) -> tuple[ShiftState | None, History | None]:
+        """The test of a shift gone on by a batch, and the history with its record."""
         if before.shift is None or before.history is None:
-            return after
-        source, learner, state = self.source, self.learner, after.state
-        prior = learner.prior(source, state)
+            return None, None
+        source, learner, rows = self.source, self.learner, len(batch.proba)
         shift = follow_shift(source, before.shift, batch.proba, prior)
-        counted, rows = after.guard, len(batch.proba)
         record = Record(
             time=time,
             round=shift.t,
@@ -198,9 +208,7 @@ class Deployment:
             regime=learner.regime(source, state),
         )
         read = np.add.reduce(batch.proba, axis=0) / rows
-        return after._replace(
-            shift=shift, history=before.history.with_record(record, prior, read, self.history)
-        )
+        return shift, before.history.with_record(record, prior, read, self.history)
 
     def predict_proba(self, stream: Stream, batch: Batch) -> FloatArray:
         """Class probabilities (n, K); each row's depend on no other row. Change nothing."""

@@ -57,6 +57,16 @@ def test_more_doubt_about_the_prior_or_the_held_out_set_never_makes_it_smaller()
     assert small > values[0]
 
 
+def test_weights_that_all_counts_share_are_given_once() -> None:
+    rng = np.random.default_rng(2)
+    counts, seen = rng.integers(0, 30, (20, 3)).astype(float), 60.0 * rng.random(20)
+    weights, variance = rng.random((1, 3)), rng.random(20)
+    once = log_p_value(seen, counts, weights, weights.max(axis=1), variance)
+    each = np.repeat(weights, 20, axis=0)
+    assert np.array_equal(once, log_p_value(seen, counts, each, each.max(axis=1), variance))
+    assert once.min() < -3.0
+
+
 def test_under_a_known_null_the_p_value_is_seldom_small() -> None:
     """Two classes, their shares and their prior fixed: at most a share a of p-values below a."""
     rng = np.random.default_rng(1)

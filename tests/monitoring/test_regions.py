@@ -77,6 +77,24 @@ def test_rows_one_by_one_lie_where_they_do_together(width, monkeypatch) -> None:
     assert (regions.cells(batch.rows(slice(0, 3))) == together[:3]).all()
 
 
+@pytest.mark.skipif(
+    not compiled.available(), reason="PRIORSHIFT_COMPILED=0 turns the compiled kernels off"
+)
+def test_the_nearest_of_any_number_of_points_is_found() -> None:
+    """Gaps that are no number are never the nearest, unless the first is none."""
+    from priorshift.monitoring.compiled import _nearest
+
+    rng = np.random.default_rng(0)
+    for size in (*range(1, 40), 500):
+        points = rng.normal(size=(3, size)).astype(np.float32)
+        points[2, 1:][rng.random(size - 1) < 0.2] = np.nan
+        row, gaps = rng.normal(size=2).astype(np.float32), np.empty(600, dtype=np.float32)
+        expected = np.nanmin(points[2] + row[0] * points[0] + row[1] * points[1])
+        assert _nearest(row, points, gaps) == pytest.approx(expected, abs=1e-5)
+    points[2, 0] = np.nan
+    assert np.isnan(_nearest(row, points, gaps))
+
+
 def test_the_held_out_set_fills_the_regions_as_their_shares_say(source) -> None:
     regions = guard_regions(source)
     views, values = Views.of(source)

@@ -1,8 +1,8 @@
 """What runs in every round, compiled where numba is installed.
 
 ``follow_bets`` is the twin of a part of ``shift.py``, ``find_cells`` and ``count_rows`` of parts of
-``regions.py``, ``may_surprise`` of one of ``evidence.py``: numbers are those of NumPy up to
-rounding, and edges between cells lie where that does not matter.
+``regions.py``, ``join_block`` of one of ``guard.py``, ``may_surprise`` of one of ``evidence.py``:
+numbers are those of NumPy up to rounding, and edges between cells lie where that does not matter.
 """
 
 from __future__ import annotations
@@ -81,11 +81,17 @@ def _nearest(coordinates: Any, points: Any, gaps: Any) -> Any:
     for i in range(p):
         for j in range(m):
             gaps[j] += coordinates[i] * points[i, j]
-    least = gaps[0]
-    for j in range(1, m):
-        if gaps[j] < least:
-            least = gaps[j]
-    return least
+    first = gaps[0]
+    for j in range(m):  # what is no number is never the smallest
+        gaps[j] = gaps[j] if gaps[j] == gaps[j] else first
+    # Halves side by side are vectors for the compiler, where one after the other is not.
+    while m > 1:
+        half = m // 2
+        one, two = gaps[:half], gaps[m - half : m]
+        for j in range(half):
+            one[j] = two[j] if two[j] < one[j] else one[j]
+        m -= half
+    return gaps[0]
 
 
 @strict
@@ -137,19 +143,36 @@ def find_cells(
         for v in range(summaries, V):
             values[v] = rows[i, columns[v - summaries]]
         for v in range(V):
-            cells[i, v] = E - 2
+            place, value = E - 2, values[v]
             for e in range(1, E - 1):
-                if values[v] <= edges[v, e]:
-                    cells[i, v] -= 1
+                place -= value <= edges[v, e]
+            cells[i, v] = place
 
 
 @strict
-def count_rows(cells: Any, proba: Any, counts: Any, called: Any) -> None:
-    """Add rows to the counts of their cells (V, E - 1), and of the classes they are called (K,)."""
+def count_rows(cells: Any, proba: Any, counts: Any, called: Any) -> Any:
+    """Add rows to the counts of their cells (V, E - 1), and of the classes they are called (K,).
+
+    Return how many rows have been counted.
+    """
     for i in range(len(cells)):
         for v in range(len(counts)):
             counts[v, cells[i, v]] += 1
         called[proba[i].argmax()] += 1
+    return called.sum()
+
+
+@strict
+def join_block(cells: Any, called: Any, sizes: Any, done: Any) -> None:
+    """Add the block of the first level to the others (L, ...); say which (L,) are ``done``."""
+    for level in range(len(called)):
+        if level > 0:
+            for k in range(called.shape[1]):
+                called[level, k] += called[0, k]
+            for v in range(cells.shape[1]):
+                for e in range(cells.shape[2]):
+                    cells[level, v, e] += cells[0, v, e]
+        done[level] = called[level].sum() >= sizes[level]
 
 
 @strict
@@ -175,10 +198,10 @@ def may_surprise(
     cells: Any,
     calls: Any,
     spent: Any,
-    shares: Any,
     view: Any,
     first: Any,
     last: Any,
+    share: Any,
     counts: Any,
     confusion: Any,
     rows: Any,
@@ -186,7 +209,8 @@ def may_surprise(
 ) -> bool:
     """Whether any region (J,) of any block (B,) is worth a look; the first part of ``judge``.
 
-    ``spent`` (B,) are logarithms of what each block may spend, ``shares`` (J,) those of regions.
+    ``spent`` (B,) are logarithms of what each block may spend, of which regions get a ``share``
+    (J,) each.
     """
     for b in range(len(calls)):
         total = calls[b].sum()
@@ -199,6 +223,6 @@ def may_surprise(
                 log_p = seen - mean - seen * math.log(seen / mean)
                 more = math.log1p(-mean / seen) + 0.5 * math.log(2.0 * math.pi * seen)
                 log_p -= max(more, 0.0)
-                if log_p < 0.0 and log_p - spent[b] - shares[j] < slack:
+                if log_p < 0.0 and log_p - spent[b] - math.log(share[j]) < slack:
                     return True
     return False

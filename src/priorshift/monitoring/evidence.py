@@ -51,6 +51,7 @@ BLOCK_ROWS = FIRST_ROWS * 4 ** np.arange(LEVELS, dtype=np.int64)
 
 SCORES_SHARE = 1.0 / 3.0
 """The part of a block's error probability that is spent on its mean scores."""
+_LEFT = np.log1p(-SCORES_SHARE)
 
 # Where the Chernoff bound is tried, as shares of the largest theta.
 _THETAS = np.concatenate([np.geomspace(1e-5, 0.5, 30), 1.0 - np.geomspace(0.4, 0.005, 10)])
@@ -122,9 +123,8 @@ def judge(regions: Regions, cells: AnyArray, calls: AnyArray, share: FloatArray)
     """
     rows = calls.sum(axis=1)
     asked = (rows >= LEAST_ROWS) & (regions.scores.size > 0)
-    left = share + np.log1p(np.where(asked, -SCORES_SHARE, 0.0))
-    verdict = judge_regions(regions, cells, calls, left)
-    for b in np.flatnonzero(asked).tolist():
+    verdict = judge_regions(regions, cells, calls, share + np.where(asked, _LEFT, 0.0))
+    for b in asked.nonzero()[0].tolist():
         sums, guess = regions.scores.sums(cells[b]), _called_prior(calls[b], regions.confusion)
         spent = float(share[b]) + math.log(SCORES_SHARE)
         found = regions.scores.judge(sums, int(rows[b]), regions.rows, guess, spent)
@@ -137,18 +137,16 @@ def judge(regions: Regions, cells: AnyArray, calls: AnyArray, share: FloatArray)
 
 def judge_regions(regions: Regions, cells: AnyArray, calls: AnyArray, share: FloatArray) -> Verdict:
     """Find the most surprising region of each of B finished blocks; arguments as in `judge`."""
-    shares = np.log(regions.share)
     verdict = Verdict.quiet(len(calls))
     if compiled.available():  # of most blocks that is all
         counted = (part.astype(COUNTS, copy=False) for part in (cells, calls))
-        places = (regions.view, regions.first, regions.last)
-        known = map(compiled.plain, (*places, regions.counts, regions.confusion, regions.rows))
-        if not kernels().may_surprise(*counted, share, shares, *known, _SLACK):
+        _, _, *known, _ = regions
+        if not kernels().may_surprise(*counted, share, *map(compiled.plain, known), _SLACK):
             return verdict
     hits, rows = regions.hits(cells), calls.sum(axis=1)
     found = block_prior(calls, regions.confusion)
     mean = (found.prior / regions.rows) @ regions.counts.T
-    spent = share[:, None] + shares
+    spent = share[:, None] + np.log(regions.share)
     # Without the errors of held-out set and prior the p-value would be smaller: most regions end
     # here.
     least = poisson_log_p(hits, rows[:, None] * mean)
@@ -163,8 +161,8 @@ def judge_regions(regions: Regions, cells: AnyArray, calls: AnyArray, share: Flo
         logs = log_p_value(
             hits[b, some].astype(float),
             regions.counts[some],
-            np.broadcast_to(rows[b] * found.prior[b] / regions.rows, (len(some), len(error))),
-            np.full(len(some), largest),
+            (rows[b] * found.prior[b] / regions.rows)[None],
+            np.array([largest]),
             rows[b] ** 2 * ((rates @ covariance) * rates).sum(axis=1),
         )
         logs = logs - spent[b, some]
@@ -271,9 +269,9 @@ def log_p_value(
     counts : (M, K) array
         c_k, held-out rows in the region.
     weights : (M, K) array
-        w_k = n mu_k / n_k.
+        w_k = n mu_k / n_k; (1, K) where they are those of all.
     largest : (M,) array
-        The weight of the one count more; at least all of ``weights``.
+        The weight of the one count more; at least all of ``weights``; (1,) with (1, K) weights.
     variance : (M,) array
         Variance of the expected count by the error of the class prior.
 
@@ -291,7 +289,7 @@ def log_p_value(
     logs += 0.5 * theta**2 * variance[:, None]
     best = logs.argmin(axis=1)
     least = np.minimum(logs[np.arange(len(logs)), best], 0.0)
-    theta, share = theta[np.arange(len(logs)), best], _THETAS[best]
+    theta, share = np.broadcast_to(theta, logs.shape)[np.arange(len(logs)), best], _THETAS[best]
     terms = weights / (1.0 - theta[:, None] * weights)
     one_more = largest / (1.0 - share)
     slope = (counts * terms).sum(axis=1) + one_more + theta * variance

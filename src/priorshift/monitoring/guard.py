@@ -15,7 +15,8 @@ import numpy as np
 from priorshift._validation import check_chance, check_choice
 from priorshift.errors import InputTypeError
 from priorshift.monitoring.evidence import BLOCK_ROWS, FIRST_ROWS, LEVELS, judge, log_share
-from priorshift.monitoring.regions import COUNTS, Regions, has_views
+from priorshift.monitoring.regions import COUNTS, Regions, has_views, kernels
+from priorshift.risk import compiled
 from priorshift.source import Batch, Source
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
@@ -199,34 +200,35 @@ class Guard:
         if step > 1:
             batch = batch.rows(slice(None, None, step))
         cells, called = state.cells.copy(), state.called.copy()
-        regions.add(batch, cells[0], called[0])
+        rows = regions.add(batch, cells[0], called[0])
         state = state._replace(t=state.t + 1, cells=cells, called=called)
-        return state if called[0].sum() < FIRST_ROWS else self._ended(regions, state)
+        return state if rows < FIRST_ROWS else self._ended(regions, state)
 
     def _ended(self, regions: Regions, state: GuardState) -> GuardState:
         """Judge a block of the first level, and the longer ones that end with it."""
         cells, called, number = state.cells, state.called, state.number.copy()  # two are new
-        cells[1:] += cells[0]
-        called[1:] += called[0]
-        (done,) = np.nonzero(called.sum(axis=1) >= BLOCK_ROWS)
+        done = _joined(cells, called)
         number[done] += 1
         found = judge(regions, cells[done], called[done], log_share(done, number[done]))
         best = int(found.log_p.argmin())
-        if found.log_p[best] < state.log_p and not state.alarm:
-            state = state._replace(
-                log_p=float(found.log_p[best]),
-                alarm=state.t if found.log_p[best] <= math.log(self.alpha) else 0,
-                region=int(found.region[best]),
-                rows=int(called[done[best]].sum()),
-                round=state.t,
-                seen=float(found.seen[best]),
-                expected=float(found.expected[best]),
-            )
+        log_p = float(found.log_p[best])
+        alarm = log_p <= math.log(self.alpha)
+        news: dict[str, Any] = {}
+        if log_p < state.log_p and not state.alarm:
+            news = {
+                "log_p": log_p,
+                "alarm": state.t if alarm else 0,
+                "region": int(found.region[best]),
+                "rows": int(called[done[best]].sum()),
+                "round": state.t,
+                "seen": float(found.seen[best]),
+                "expected": float(found.expected[best]),
+            }
         share, level = self.trusted(state.share, state.level, done, found.log_p)
         # What has raised an alarm is known: longer blocks look for what is not.
-        over = slice(None) if found.log_p[best] <= math.log(self.alpha) else done
+        over = slice(None) if alarm else done
         cells[over], called[over] = 0, 0
-        return state._replace(number=number, share=share, level=level)
+        return state._replace(number=number, share=share, level=level, **news)
 
     def trusted(
         self, share: float, level: int, done: IntArray, log_p: FloatArray
@@ -252,13 +254,14 @@ class Guard:
         >>> guard.trusted(1.0, 1, np.array([0, 1]), np.log([1.0, 1.0]))
         (0.0, 1)
         """
-        said = np.minimum(np.abs(log_p) / -math.log(self.alpha), 1.0)
-        most = int(said.argmax())
-        if said[most] >= 1.0:  # keep the level of an alarm that stands: it was seen there
-            return 1.0, level if share >= 1.0 else min(int(done[most]) + 1, LEVELS - 1)
-        if said[most] > share:
-            return float(said[most]), int(done[most])
-        return (float(said[most]), level) if done[-1] >= level else (share, level)
+        every = [min(abs(p) / -math.log(self.alpha), 1.0) for p in log_p.tolist()]
+        said = max(every)
+        there = int(done[every.index(said)])
+        if said >= 1.0:  # keep the level of an alarm that stands: it was seen there
+            return 1.0, level if share >= 1.0 else min(there + 1, LEVELS - 1)
+        if said > share:
+            return said, there
+        return (said, level) if done[-1] >= level else (share, level)
 
     def report(self, source: Source, state: GuardState) -> GuardReport:
         """Say what was found so far."""
@@ -285,6 +288,18 @@ class Guard:
         if state.region < regions.size:
             return regions.holds(batch, state.region)
         return regions.leans(batch, state.region, state.seen > state.expected)
+
+
+def _joined(cells: AnyArray, called: AnyArray) -> IntArray:
+    """Add the block of the first level to the longer ones; return the levels that end with it."""
+    done = np.empty(LEVELS, dtype=bool)
+    if compiled.available():
+        kernels().join_block(cells, called, BLOCK_ROWS, done)
+    else:
+        cells[1:] += cells[0]
+        called[1:] += called[0]
+        np.greater_equal(called.sum(axis=1), BLOCK_ROWS, out=done)
+    return done.nonzero()[0]
 
 
 def can_watch(source: Source) -> bool:

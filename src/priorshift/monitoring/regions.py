@@ -457,15 +457,19 @@ class Regions(NamedTuple):
         kernels().find_cells(*arrays, views.summaries, edges, cells)
         return cells
 
-    def add(self, batch: Batch, cells: AnyArray, called: AnyArray) -> None:
-        """Count a batch into rows in each cell (V, E - 1), and called each class (K,)."""
+    def add(self, batch: Batch, cells: AnyArray, called: AnyArray) -> int:
+        """Count a batch into rows in each cell (V, E - 1), and called each class (K,).
+
+        Return how many rows have been counted.
+        """
         found, f0 = self.cells(batch), batch.f0_proba
         if not compiled.available():
             cells += count(found).astype(COUNTS)
             called += np.bincount(row_argmax(f0), minlength=len(called)).astype(COUNTS)
-            return
+            return int(called.sum())
         few = found.astype(np.int64, copy=False)  # one kind: the compiler takes seconds for each
-        kernels().count_rows(compiled.plain(few), compiled.plain(f0), cells, called)
+        rows = kernels().count_rows(compiled.plain(few), compiled.plain(f0), cells, called)
+        return int(rows)
 
     def hits(self, counts: AnyArray) -> IntArray:
         """Rows in each region, (..., J), of rows in each cell (..., V, E - 1)."""

@@ -131,7 +131,7 @@ def log_probabilities(P: Any) -> FloatArray:
     >>> log_probabilities([[1.0, 0.0]]).round(2).tolist()
     [[0.0, -13.82]]
     """
-    return log_floored(as_matrix(P), 1e-6)
+    return log_floored(as_numbers(P), 1e-6)
 
 
 @dataclass(frozen=True)

@@ -364,6 +364,8 @@ class Source:
         if not self.has_features:
             return np.ones((n_rows(X), 1))
         features = self.features(X, self.n_features)
+        if self.features.map is log_probabilities:  # of what has been looked at
+            return features
         if features.shape[1] != self.risk.XT.shape[0]:
             raise InputError(
                 f"features(X) has {features.shape[1] - self.features.intercept} columns, the "

@@ -483,7 +483,7 @@ def still_proba(held: Held, read: FloatArray, f0: FloatArray) -> FloatArray:
     """
     if held.decides:
         return mixed(held.corrected, read, f0)
-    return _kept(read, f0, np.full(len(f0), held.corrected), 1.0)
+    return _kept(read, f0, np.array([held.corrected]), 1.0)
 
 
 def settled(
@@ -496,11 +496,13 @@ def settled(
     """
     if held.decides:
         return mixed(np.reshape(belief, (-1, 1)), still, tracked)
-    return _kept(tracked, still, np.full(len(still), 1.0) - belief, 0.5)
+    return _kept(tracked, still, np.atleast_1d(1.0 - belief), 0.5)
 
 
 def _kept(read: FloatArray, f0: FloatArray, most: FloatArray, bound: float) -> FloatArray:
-    """Shares up to ``most`` (n,) of ``read`` that keep f0's answers, as far as that is at most so.
+    """Shares up to ``most`` of ``read`` that keep f0's answers, as far as that is at most so.
+
+    ``most`` (n,) has one for each row, (1,) one for all.
 
     Examples
     --------

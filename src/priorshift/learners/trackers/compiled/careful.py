@@ -100,11 +100,12 @@ def weigh(
 def keep_answers(read: Any, f0: Any, most: Any, bound: float, found: Any) -> None:
     """Probabilities (n, K) that lie between f0's and those that were read, into ``found``.
 
-    Of the latter each row has the largest share up to ``most`` (n,) that leaves f0 its answer, and
-    half of its lead; where ``most`` is above ``bound``, that share whatever the answer is.
+    Of the latter each row has the largest share up to ``most`` (n,), or (1,) for all rows, that
+    leaves f0 its answer, and half of its lead; where ``most`` is above ``bound``, that share
+    whatever the answer is.
     """
     for i in range(len(f0)):
-        top, share = f0[i].argmax(), most[i]
+        top, share = f0[i].argmax(), most[i if len(most) > 1 else 0]
         for k in range(f0.shape[1] if share <= bound else 0):
             lead = f0[i, top] - f0[i, k]
             lost = lead - (read[i, top] - read[i, k])
