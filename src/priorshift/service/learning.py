@@ -44,7 +44,7 @@ def learn(
         tip.stream, given.batch, key=key, predict=True, time=given.time
     )
     proba = np.ascontiguousarray(outcome.proba, dtype=np.float64)
-    prior = np.ascontiguousarray(deployment.prior(stream), dtype=np.float64)
+    prior = np.ascontiguousarray(outcome.prior, dtype=np.float64)
     answer = Answer(tip.row.version + 1, proba, prior)
     row = BatchRow(answer.version, given.digest, answer.to_bytes())
     news = News(id, len(proba), time.perf_counter() - start, outcome.alarm)

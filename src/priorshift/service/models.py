@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import blake2b
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
@@ -185,10 +185,10 @@ class Model:
     ) -> Input:
         """What a request holds as a batch that is to be learned."""
         batch, X = self.batch(rows, probabilities, labels, columns)
-        digest = blake2b(digest_size=16)
+        digest = sha256()
         for part in (X, labels, timestamp):
             digest.update(_as_bytes(part))
-        return Input(batch, digest.digest(), as_seconds(timestamp))
+        return Input(batch, digest.digest()[:16], as_seconds(timestamp))
 
     def batch(
         self,

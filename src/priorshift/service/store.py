@@ -10,12 +10,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from hashlib import blake2b
+from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
 
 from priorshift.errors import FileFormatError
 
-FORMAT = 1
+FORMAT = 2
 _SUM = 16
 
 TABLES = """
@@ -89,10 +89,10 @@ def check_format(where: str, found: str | None) -> None:
 
     Examples
     --------
-    >>> check_format("here", "2")
+    >>> check_format("here", "1")
     Traceback (most recent call last):
     ...
-    priorshift.errors.FileFormatError: here: has format 2, this version reads 1: use the version \
+    priorshift.errors.FileFormatError: here: has format 1, this version reads 2: use the version \
 of priorshift that wrote it
     """
     if found != str(FORMAT):
@@ -110,7 +110,7 @@ def sealed(data: bytes) -> bytes:
     >>> opened(sealed(b"answer"))
     b'answer'
     """
-    return data + blake2b(data, digest_size=_SUM).digest()
+    return data + sha256(data).digest()[:_SUM]
 
 
 def opened(data: bytes) -> bytes:
@@ -123,7 +123,7 @@ def opened(data: bytes) -> bytes:
     ...
     priorshift.errors.FileFormatError: an entry of the database was altered: restore a back-up
     """
-    if blake2b(data[:-_SUM], digest_size=_SUM).digest() != data[-_SUM:]:
+    if sha256(data[:-_SUM]).digest()[:_SUM] != data[-_SUM:]:
         raise FileFormatError("an entry of the database was altered: restore a back-up")
     return bytes(data[:-_SUM])
 
