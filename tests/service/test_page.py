@@ -211,6 +211,54 @@ def test_an_alarm_is_told_in_plain_words(many, driver):
     assert "regimes, class mixes that come back" in said(driver, "prior-note")
 
 
+def test_words(many, driver):
+    """What the guard may have to say besides, and how sure numbers are."""
+    browser.load(driver, f"{many.base_url}/", 390)
+    wait_for(driver, f"{NAMES}.length === 50")
+    found = driver.execute_async_script(
+        """
+        const done = arguments[0], now = Date.now() / 1000;
+        import('/static/words.js').then(({ago, chance, guardSays}) => {
+          const usual = {watching: true, alarm: false, now: false, own_model: 0, share: 0,
+            p_value: 0.9,
+            kind: 'feature', round: 7, evidence: 'feature 3 above 2'};
+          const says = more => {
+            const found = guardSays({...usual, ...more});
+            return [found.word, found.lines.join(' '), found.small];
+          };
+          done({
+            chances: [1, 0.5, 0.25, 0.001, 0.0009, 0].map(chance),
+            times: [-5, 59, 60, 7300, 86400 * 3].map(seconds => ago(now - seconds - 0.5)),
+            blind: says({watching: false}),
+            quiet: says({}),
+            little: says({own_model: 0.25, share: 0.25, p_value: 0.3}),
+            doubt: says({own_model: 0.75, share: 0.75, p_value: 0.02}),
+            warned: says({alarm: true, now: true, p_value: 1e-9}),
+            over: says({alarm: true, p_value: 1e-9}),
+          });
+        })
+        """
+    )
+    assert found["chances"] == [*["no evidence"] * 2, "p = 0.25", "p = 0.0010", *["p < 0.001"] * 2]
+    ages = ["just now", "just now", "1 minute ago", "2 hours ago", "3 days ago"]
+    assert found["times"] == ages
+    assert found["blind"] == ["not watching", "", ""]
+    assert found["quiet"] == ["label shift holds", "", "no evidence against it"]
+    word, lines, small = found["doubt"]
+    assert (word, small) == ("label shift is in doubt", "p = 0.020")
+    assert "your model as it is has 75.0 % of every prediction" in lines
+    word, lines, small = found["little"]
+    assert (word, small) == ("label shift holds", "p = 0.30")
+    assert "25.0 %" in lines
+    word, lines, small = found["warned"]
+    assert (word, small) == ("alarm", "First seen at batch 7: feature 3 above 2; p < 0.001")
+    assert lines.startswith("Predictions are still adapted")
+    assert "A column has values that no mix of the classes explains." in lines
+    word, lines, small = found["over"]
+    assert (word, small) == ("no alarm now", "Seen at batch 7: feature 3 above 2; p < 0.001")
+    assert lines.startswith("There was an alarm, and its cause has gone.")
+
+
 def test_one_batch_of_many_classes_is_points(many, driver):
     browser.load(driver, f"{many.base_url}/", 390)
     wait_for(driver, f"{NAMES}.length === 50")

@@ -44,8 +44,10 @@ export function guardSays(guard) {
   }
   const lines = [];
   if (guard.own_model > 0)
-    lines.push(`In doubt: your model as it is has ${percent(guard.own_model)} of every prediction.`);
+    lines.push(`For caution your model as it is has ${percent(guard.own_model)} of every prediction.`);
   const quiet = guard.p_value < 0.5 ? chance(guard.p_value) : 'no evidence against it';
+  const doubt = guard.share >= 0.5;  // half of the way to an alarm
+  if (!guard.alarm && doubt) return {word: 'label shift is in doubt', lines, small: quiet, kind: ''};
   if (!guard.alarm) return {word: 'label shift holds', lines, small: quiet, kind: 'good'};
   lines.unshift('There was an alarm, and its cause has gone.', seen);
   return {word: 'no alarm now', lines, small: `Seen at ${first}`, kind: ''};
