@@ -40,7 +40,9 @@ def main(folder: Path) -> None:
         whole.paste(shot, (left, 0))
         left += shot.width + 20
     small = whole.resize((whole.width // 2, whole.height // 2), Image.Resampling.LANCZOS)
-    small.quantize(160).save(folder / "service-page.png", optimize=True)
+    # Thin lines keep their colours only with all that a palette may have.
+    few = small.quantize(256, Image.Quantize.MAXCOVERAGE)
+    few.save(folder / "service-page.png", optimize=True)
 
 
 def _shot(url: str, width: int, dark: bool, path: Path) -> Image.Image:

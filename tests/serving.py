@@ -14,19 +14,21 @@ import tempfile
 import threading
 import time
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import numpy as np
 import uvicorn
+from sklearn.linear_model import LogisticRegression
 
 from priorshift import LabelShiftClassifier
 from priorshift.service.command import add_arguments
 from priorshift.service.server import make_app, open_store
 
 CLASSES = ("cat", "dog", "owl")
+Rows = Callable[[int], np.ndarray]
 # Seconds until a test gives up: many, as the machine may have other work.
 PATIENCE = 600.0
 
@@ -47,6 +49,24 @@ def save_source(path: Path, learner: str = "tracker", **settings) -> LabelShiftC
     clf = LabelShiftClassifier.from_probabilities(probabilities(rng, y), names, learner, **settings)
     clf.save(path)
     return clf
+
+
+def save_watched(path: Path) -> tuple[Rows, Rows]:
+    """A source of points in a file; how to draw rows as it knows them, and with a stuck sensor."""
+    rng = np.random.default_rng(7)
+
+    def well(count: int) -> np.ndarray:
+        return rng.normal(size=(count, 2)) + 3.0 * rng.integers(0, 2, count)[:, None]
+
+    def ill(count: int) -> np.ndarray:
+        return well(count) * [1.0, 0.0] + [0.0, 9.0]
+
+    y = np.repeat([0, 1], 300)
+    X = rng.normal(size=(600, 2)) + 3.0 * y[:, None]
+    names = np.array(["no", "yes"])[y]
+    model = LogisticRegression().fit(X[::2], names[::2])
+    LabelShiftClassifier(model).fit(X[1::2], names[1::2]).save(path)
+    return well, ill
 
 
 def batches(count: int, seed: int = 0, rows: int = 20) -> list[np.ndarray]:

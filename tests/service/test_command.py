@@ -144,7 +144,7 @@ def test_a_folder_of_something_else(served, folder, capsys, what):
     path = folder / FILE
     if what == "format":
         with closing(sqlite3.connect(path)) as base:
-            base.execute("UPDATE facts SET value = '2' WHERE name = 'format'")
+            base.execute("UPDATE facts SET value = value + 1 WHERE name = 'format'")
             base.commit()
     elif what == "foreign":
         path.unlink()

@@ -184,3 +184,37 @@ def test_the_server_goes_away_for_a_while(database, served):
                 cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> %s"
                 base.execute(cut, [base.info.backend_pid])
             assert client.get("/v1/streams/cut/prior").json()["version"] == number + 1
+
+
+def test_an_alarm_that_another_process_has_seen(database, tmp_path):
+    """What others have changed is looked for; a stream of a model that is not served is unknown."""
+    well, ill = serving.save_watched(tmp_path / "watched.priorshift")
+    serving.save_source(tmp_path / "else.priorshift")
+    watched, other = str(tmp_path / "watched.priorshift"), str(tmp_path / "else.priorshift")
+    with (
+        serving.client([watched, other], database) as one,
+        serving.client([watched], database) as two,
+    ):
+
+        def send(mark, rows, count):
+            for number in range(count):
+                sent = {"batch_id": f"{mark}{number}", "rows": rows(50).tolist()}
+                found = one.post("/v1/streams/alarm-a/batches", json=sent)
+                assert found.status_code == 200
+
+        def seen(client) -> list[tuple]:
+            found = client.get("/v1/overview", params={"match": "alarm-"}).json()
+            return [(row["stream"], row["version"], row["alarm"]) for row in found["streams"]]
+
+        send("well", well, 3)
+        one.put("/v1/streams/alarm-b", json={"model": "else"})
+        time.sleep(1.1)  # looked for once a second
+        assert seen(one) == [("alarm-b", 0, False), ("alarm-a", 3, False)]
+        assert seen(two) == [("alarm-b", 0, None), ("alarm-a", 3, False)]
+        send("ill", ill, 8)
+        assert seen(one) == [("alarm-a", 11, True), ("alarm-b", 0, False)]
+        time.sleep(1.1)
+        assert seen(two) == [("alarm-a", 11, True), ("alarm-b", 0, None)]
+        one.delete("/v1/streams/alarm-a")
+        time.sleep(1.1)
+        assert seen(two) == [("alarm-b", 0, None)]

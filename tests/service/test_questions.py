@@ -119,6 +119,11 @@ def test_metrics(asked):
     assert float(lines["priorshift_adapt_duration_seconds_count"]) == 30
     assert float(lines['priorshift_stream_version{stream="shop"}']) == 30
     assert float(lines['priorshift_guard_evidence{stream="shop"}']) >= 0
+    assert float(lines['priorshift_guard_alarm{stream="shop"}']) == 0
+    assert float(lines["priorshift_streams_in_alarm"]) == 0
+    updated = client.get(SHOP).json()["updated"]
+    line = 'priorshift_stream_updated_timestamp_seconds{stream="shop"}'
+    assert float(lines[line]) == updated
     client.get("/v1/streams/none/prior")
     assert 'priorshift_errors_total{code="not_found"}' in client.get("/metrics").text
 
@@ -145,6 +150,87 @@ def test_every_metric_of_the_dashboard_is_there(asked):
     families = {re.sub("_(bucket|count|sum|total|created)$", "", name) for name in there}
     ours = {name for name in families if name.startswith("priorshift_")} - {"priorshift_info"}
     assert ours == {re.sub("_(bucket|count|sum|total)$", "", name) for name in used}
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory):
+    """A source with a guard, and how to draw rows without and with an alarm."""
+    path = tmp_path_factory.mktemp("watched") / "points.priorshift"
+    return path, *serving.save_watched(path)
+
+
+def test_an_alarm_begins_and_ends(watched, tmp_path, caplog):
+    """It is in the overview, in the metrics and in the log, also after a restart."""
+    path, well, ill = watched
+    caplog.set_level("INFO", "priorshift.service")
+
+    def send(client, name, mark, rows, count):
+        for number in range(count):
+            sent = {"batch_id": f"{mark}{number}", "rows": rows(50).tolist()}
+            assert client.post(f"/v1/streams/{name}/batches", json=sent).status_code == 200
+
+    def logged(message):
+        return [one for one in caplog.records if one.getMessage() == message]
+
+    def gauge(client, name):
+        text = client.get("/metrics").text
+        found = [line for line in text.splitlines() if line.startswith(name)]
+        return [float(line.rsplit(" ", 1)[1]) for line in found]
+
+    with serving.client(path, tmp_path, "--metric-streams", "1") as client:
+        for name in ("a", "broken", "c"):
+            send(client, name, "well", well, 3)
+        assert client.get("/v1/overview").json()["alarms"] == 0
+        send(client, "broken", "ill", ill, 6)
+        send(client, "c", "later", well, 1)
+        assert client.get("/v1/streams/broken/guard").json()["now"]
+        (begun,) = logged("guard alarm begins")
+        assert (begun.levelname, begun.fields["stream"]) == ("WARNING", "broken")
+        assert 4 <= begun.fields["batch"] <= 9
+        assert begun.fields["batch"] == begun.fields["first_alarm"]
+        assert gauge(client, 'priorshift_guard_alarm{stream="broken"}') == [1.0]
+        assert gauge(client, 'priorshift_guard_alarm{stream="a"}') == [0.0]
+        assert gauge(client, 'priorshift_guard_alarm{stream="c"}') == []
+        assert gauge(client, "priorshift_streams_in_alarm") == [1.0]
+    for again in range(2):  # what a new process says is read from the folder
+        with serving.client(path, tmp_path) as client:
+            found = client.get("/v1/overview").json()
+            assert [one["stream"] for one in found["streams"]] == ["broken", "c", "a"]
+            assert [one["alarm"] for one in found["streams"]] == [True, False, False]
+            assert (found["found"], found["count"], found["alarms"]) == (3, 3, 1)
+            few = client.get("/v1/overview", params={"limit": 1, "match": "C"}).json()
+            assert [one["stream"] for one in few["streams"]] == ["c"]
+            assert (few["found"], few["count"], few["alarms"]) == (1, 3, 1)
+            one = client.get("/v1/streams/c").json()
+            assert few["streams"][0] == {
+                "stream": "c",
+                "model": f"{one['model']}@{one['model_version']}",
+                "version": 4,
+                "updated": one["updated"],
+                "alarm": False,
+            }
+            assert client.get("/v1/overview", params={"limit": 0}).status_code == 422
+            guard = client.get("/v1/streams/broken/guard").json()
+            assert (guard["now"], guard["own_model"]) == (True, 1.0)
+            if again:
+                send(client, "broken", "again", well, 60)
+                assert client.get("/v1/overview").json()["alarms"] == 0
+                guard = client.get("/v1/streams/broken/guard").json()
+                assert (guard["now"], guard["alarm"], guard["own_model"] < 1) == (False, True, True)
+                client.delete("/v1/streams/c")
+                left = client.get("/v1/overview").json()
+                assert {one["stream"] for one in left["streams"]} == {"a", "broken"}
+    (ended,) = logged("guard alarm ends")
+    assert (ended.levelname, ended.fields["stream"]) == ("INFO", "broken")
+    assert len(logged("guard alarm begins")) == 1
+
+
+def test_a_refusal_in_the_log_says_where(asked, caplog):
+    client, _ = asked
+    caplog.set_level("INFO", "priorshift.service")
+    client.get("/v1/streams/somebody/prior")
+    (refused,) = [one for one in caplog.records if one.getMessage() == "refused"]
+    assert refused.fields["path"] == "/v1/streams/somebody/prior"
 
 
 def test_metrics_of_many_streams_are_bounded(served, tmp_path):

@@ -22,6 +22,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from priorshift.service.engine import Engine, Limits
+from priorshift.service.glances import Glances
 from priorshift.service.keys import Keys
 from priorshift.service.limits import Rate, read_body
 from priorshift.service.logs import log_request
@@ -88,6 +89,7 @@ class Service:
     models: Models
     store: Store
     settings: Settings = field(default_factory=Settings)
+    glances: Glances | None = None
     failures: list[Failure] = field(default_factory=list)
     stopping: bool = False
     watchers: int = 0
@@ -95,7 +97,9 @@ class Service:
 
     def __post_init__(self) -> None:
         self.metrics = Metrics(self)
-        self.engine = Engine(self.models, self.store, self.settings.limits, self._watch)
+        self.engine = Engine(
+            self.models, self.store, self.settings.limits, self._watch, self.glances
+        )
         self.keys = Keys(lambda: self.engine.read(lambda connection: connection.list_keys()))
         self.rate = Rate(self.settings.rate)
         self.threads = ThreadPoolExecutor(4, "priorshift-reader")
@@ -263,7 +267,7 @@ async def _handled(
         found = ErrorAnswer(error=problem.message, code=code, request_id=request_id)
         response = answer(found, problem.status, problem.headers)
         _remember(service, request, found)
-        log_request.failure(request_id, problem, error)
+        log_request.failure(request_id, request.url.path, problem, error)
     return response, client, code
 
 

@@ -21,6 +21,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from priorshift.errors import FileFormatError
 from priorshift.service import tracing
+from priorshift.service.glances import Glance, Glances, stands
+from priorshift.service.logs import log_alarm
 from priorshift.service.models import Model, Models
 from priorshift.service.parts import Committed, opened_stream, state_bytes, store_parts
 from priorshift.service.problems import Problem, StorageProblem, as_problem
@@ -72,12 +74,15 @@ class News(NamedTuple):
 
 @dataclass
 class Group:
-    """The changes of one transaction: what jobs read and write."""
+    """The changes of one transaction: what jobs read and write.
+
+    ``tips`` are streams as the transaction sees them, ``changed`` what became others as they were.
+    """
 
     connection: Connection
     engine: Engine
     tips: dict[str, Committed | None] = field(default_factory=dict)
-    changed: dict[str, int] = field(default_factory=dict)
+    changed: dict[str, Committed] = field(default_factory=dict)
     news: list[News] = field(default_factory=list)
     begun: set[str] = field(default_factory=set)
 
@@ -136,7 +141,7 @@ class Group:
         row = old.row._replace(version=old.row.version + 1, updated=time.time())
         new = Committed(row, old.model, stream)
         self.tips[row.id] = found = store_parts(self.connection, old, new, step)
-        self.changed.setdefault(row.id, old.row.version)
+        self.changed.setdefault(row.id, old)
         return found
 
     def delete(self, old: Committed) -> None:
@@ -157,7 +162,7 @@ class Group:
             row = tip.row
             state = state_bytes(tip.model, tip.stream)
             self.connection.put_stream(row.number, row.version, state, row.updated)
-            if row.version // sweep > self.changed[id] // sweep:
+            if row.version // sweep > self.changed[id].row.version // sweep:
                 self.connection.forget(row.number, row.version, limits.answers, limits.ids)
 
 
@@ -184,6 +189,8 @@ class Engine:
     watch : function, optional
         Called in the writer's thread after each commit, with the news of its batches and the
         seconds that the commit took.
+    glances : Glances, optional
+        What was seen of the streams already.
     """
 
     def __init__(
@@ -192,6 +199,7 @@ class Engine:
         store: Store,
         limits: Limits | None = None,
         watch: Callable[[Sequence[News], float], None] | None = None,
+        glances: Glances | None = None,
     ) -> None:
         self.models, self.store, self.limits = models, store, limits or Limits()
         self.watch = watch
@@ -199,6 +207,8 @@ class Engine:
         self._cache_lock, self._commits = threading.Lock(), 0
         self._queue: queue.SimpleQueue[tuple[Job, _Promise] | None] = queue.SimpleQueue()
         self._reader, self._reader_lock = store.connect(), threading.Lock()
+        self._glances = glances or Glances(models)
+        self.read(self._glances.read)  # later on commits keep it up to date
         self._writer: Connection | None = store.connect()
         self._thread = threading.Thread(target=self._run, name="priorshift-writer", daemon=True)
         self._thread.start()
@@ -230,6 +240,12 @@ class Engine:
             if self._commits == commits:
                 self._keep(found)
         return found
+
+    def glances(self) -> list[Glance]:
+        """Every stream at a glance, in no order."""
+        if self.store.shared:
+            self.read(self._glances.read)
+        return self._glances.all()
 
     def fetch(self, connection: Connection, id: str) -> Committed | None:
         """A stream as a connection sees it: from memory, where that is of the same version."""
@@ -269,6 +285,7 @@ class Engine:
                     self._cache.pop(id, None)
                 else:
                     self._keep(tip)
+        self._glances.publish(tips)
 
     # writes
     async def write(self, streams: Sequence[str], run: Callable[[Group], Result]) -> Result:
@@ -348,10 +365,22 @@ class Engine:
         connection.commit()
         seconds = time.perf_counter() - start
         self._publish(group.tips)
+        for id, old in group.changed.items():
+            _say_alarm(old, group.tips[id])
         tracing.past_span("commit", (job.span for job in jobs), at, seconds)
         if self.watch is not None:
             self.watch(group.news, seconds)
         return outcomes
+
+
+def _say_alarm(old: Committed, new: Committed | None) -> None:
+    """A line in the log where an alarm of the guard begins or ends."""
+    if new is None or stands(old.stream) == stands(new.stream):
+        return
+    guard, counted = new.model.deployment.guard, new.stream.guard
+    if guard is not None and counted is not None:
+        report = guard.report(new.model.deployment.source, counted)
+        log_alarm(new.row.id, int(new.stream.state.t), report)
 
 
 class _Promise:

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from starlette.requests import Request
 
+from priorshift.monitoring.guard import GuardReport
 from priorshift.service.problems import Problem
 
 _log = logging.getLogger("priorshift.service")
@@ -71,9 +72,14 @@ class _RequestLog:
         }
         _log.log(level, "request", extra={_FIELDS: fields})
 
-    def failure(self, request_id: str, problem: Problem, error: BaseException) -> None:
+    def failure(self, request_id: str, path: str, problem: Problem, error: BaseException) -> None:
         """Say why a request was refused; the trace of what should not have happened."""
-        fields = {"request_id": request_id, "code": problem.code, "error": problem.message}
+        fields = {
+            "request_id": request_id,
+            "path": path,
+            "code": problem.code,
+            "error": problem.message,
+        }
         trace = error if problem.code == "internal" else None
         _log.log(
             logging.ERROR if problem.status >= 500 else logging.INFO,
@@ -81,6 +87,16 @@ class _RequestLog:
             extra={_FIELDS: fields},
             exc_info=trace,
         )
+
+
+def log_alarm(stream: str, batch: int, report: GuardReport) -> None:
+    """Say that an alarm of the guard has begun on a stream with a batch, or that it is over."""
+    fields = {"stream": stream, "batch": batch}
+    if report.now:
+        first = {"first_alarm": report.round, "evidence": report.evidence}
+        _log.warning("guard alarm begins", extra={_FIELDS: {**fields, **first}})
+    else:
+        _log.info("guard alarm ends", extra={_FIELDS: fields})
 
 
 log_request = _RequestLog()

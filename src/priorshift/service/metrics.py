@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -91,8 +92,14 @@ class Metrics:
         info = GaugeMetricFamily("priorshift_info", "Version of priorshift.", labels=["version"])
         info.add_metric([__version__], 1)
         yield info
-        count = service.engine.read(lambda connection: connection.count_streams())
-        yield GaugeMetricFamily("priorshift_streams", "Streams that are kept.", value=count)
+        glances = service.engine.glances()
+        yield GaugeMetricFamily("priorshift_streams", "Streams that are kept.", value=len(glances))
+        alarmed = [one.row for one in glances if one.alarm]
+        yield GaugeMetricFamily(
+            "priorshift_streams_in_alarm",
+            "Streams on which an alarm of the guard stands, of all.",
+            value=len(alarmed),
+        )
         prior = GaugeMetricFamily(
             "priorshift_prior_ratio", "Class prior of a stream.", labels=["stream", "class"]
         )
@@ -104,11 +111,29 @@ class Metrics:
         version = GaugeMetricFamily(
             "priorshift_stream_version", "Committed version of a stream.", labels=["stream"]
         )
+        alarm = GaugeMetricFamily(
+            "priorshift_guard_alarm",
+            "Whether an alarm of the guard stands, 1 or 0.",
+            labels=["stream"],
+        )
+        updated = GaugeMetricFamily(
+            "priorshift_stream_updated_timestamp_seconds",
+            "When a stream last changed, in seconds since 1970.",
+            labels=["stream"],
+        )
         most = service.settings.metric_streams
-        rows = service.engine.read(lambda connection: connection.list_streams("", most))
-        for row in rows:
+        first = heapq.nsmallest(most, glances, key=lambda one: one.row.id)
+        for row, stands in first:
+            updated.add_metric([row.id], row.updated)
+            if stands is not None:
+                alarm.add_metric([row.id], float(stands))
             self._add(row.id, prior, evidence, version)
-        yield from (prior, evidence, version)
+        # An alarm is told of the others, too, of as many again.
+        told = {one.row.id for one in first}
+        others = (row.id for row in alarmed if row.id not in told)
+        for id in heapq.nsmallest(most, others):
+            alarm.add_metric([id], 1.0)
+        yield from (prior, evidence, version, alarm, updated)
 
     def _add(self, id: str, prior: Any, evidence: Any, version: Any) -> None:
         try:

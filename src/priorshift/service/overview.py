@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections.abc import AsyncIterator
 from functools import lru_cache
 from importlib.resources import files
@@ -15,6 +16,8 @@ from priorshift.service.app import Service, Spec, answer
 from priorshift.service.metrics import CONTENT_TYPE
 from priorshift.service.openapi import as_page
 from priorshift.service.problems import Problem
+from priorshift.service.schemas import OverviewAnswer, StreamGlance
+from priorshift.service.streams import number_of
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
@@ -27,6 +30,7 @@ _TYPES = {
     ".svg": "image/svg+xml",
 }
 _WATCHERS = 100
+_SHOWN, _MOST = 50, 1000
 _PAUSE, _STILL = 0.5, 10.0
 
 
@@ -79,6 +83,33 @@ async def metrics(service: Service, request: Request) -> Response:
     return Response(await service.run(service.metrics.text), headers={"content-type": CONTENT_TYPE})
 
 
+async def overview(service: Service, request: Request) -> Response:
+    """Streams at a glance: those whose alarm stands first, then those that changed last."""
+    limit = int(number_of(request, "limit", _SHOWN, 1, _MOST))
+    match = request.query_params.get("match", "").casefold()
+
+    def ask() -> OverviewAnswer:
+        every = service.engine.glances()
+        found = [one for one in every if match in one.row.id.casefold()]
+        first = heapq.nsmallest(
+            limit, found, key=lambda one: (one.alarm is not True, -one.row.updated, one.row.id)
+        )
+        streams = [
+            StreamGlance(
+                stream=row.id,
+                model=row.model,
+                version=row.version,
+                updated=row.updated,
+                alarm=alarm,
+            )
+            for row, alarm in first
+        ]
+        alarms = sum(one.alarm is True for one in every)
+        return OverviewAnswer(streams=streams, found=len(found), count=len(every), alarms=alarms)
+
+    return answer(await service.run(ask))
+
+
 async def models(service: Service, request: Request) -> Response:
     """The models that new streams can have, the usual one first, each with its versions."""
     names = list(service.models.by_name)
@@ -120,6 +151,19 @@ ROUTES = (
     Spec("GET", "/openapi.json", None, interface, "The interface as OpenAPI"),
     Spec("GET", "/docs", None, docs, "The interface for people", None, _HTML),
     Spec("GET", "/metrics", "read", metrics, "Metrics for Prometheus", None, "text/plain"),
+    Spec(
+        "GET",
+        "/v1/overview",
+        "read",
+        overview,
+        "Streams at a glance, those with an alarm first",
+        None,
+        OverviewAnswer,
+        {
+            "match": {"type": "string"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": _MOST},
+        },
+    ),
     Spec("GET", "/v1/models", "read", models, "The models of this service"),
     Spec("GET", "/v1/errors", "read", errors, "The last refusals"),
     Spec("GET", "/v1/events", "read", events, "Changes as they come", None, "text/event-stream"),

@@ -54,8 +54,10 @@ async def get_guard(service: Service, request: Request) -> Response:
     version = found.row.version
     if guard is None or counted is None:
         return answer(GuardAnswer(version=version, watching=False))
-    report = guard.report(found.model.deployment.source, counted)
-    return answer(GuardAnswer(version=version, watching=True, **report._asdict()))
+    deployment = found.model.deployment
+    report, own = guard.report(deployment.source, counted), deployment.fallen_back(found.stream)
+    known = GuardAnswer(version=version, watching=True, own_model=own, **report._asdict())
+    return answer(known)
 
 
 async def get_performance(service: Service, request: Request) -> Response:

@@ -122,6 +122,33 @@ class StreamsAnswer(msgspec.Struct, kw_only=True):
     next: str | None
 
 
+class StreamGlance(msgspec.Struct, kw_only=True):
+    """A stream in the overview; ``model`` is NAME@VERSION.
+
+    ``alarm`` says whether the guard's alarm stands, null where no guard watches or the stream's
+    model is not served.
+    """
+
+    stream: str
+    model: str
+    version: int
+    updated: float
+    alarm: bool | None
+
+
+class OverviewAnswer(msgspec.Struct, kw_only=True):
+    """Streams whose alarm stands, then those that changed last.
+
+    ``found`` is how many have such a name, ``count`` how many there are, and ``alarms`` on how many
+    of these an alarm stands.
+    """
+
+    streams: list[StreamGlance]
+    found: int
+    count: int
+    alarms: int
+
+
 class PriorAnswer(msgspec.Struct, kw_only=True):
     """The class prior now, and the interval of each class, in the order of the stream's classes."""
 
@@ -132,10 +159,15 @@ class PriorAnswer(msgspec.Struct, kw_only=True):
 
 
 class GuardAnswer(msgspec.Struct, kw_only=True):
-    """What the guard has found; ``watching`` is false where there is none."""
+    """What the guard has found; ``watching`` is false where there is none.
+
+    ``own_model`` is the share that the model as it is has of every prediction now: with
+    ``on_alarm="fall-back"`` all of it while an alarm stands.
+    """
 
     version: int
     watching: bool
+    own_model: float = 0.0
     alarm: bool = False
     now: bool = False
     p_value: float = 1.0

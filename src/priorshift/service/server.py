@@ -12,6 +12,7 @@ from priorshift.errors import FileFormatError
 from priorshift.service import inference, overview, questions, streams
 from priorshift.service.app import Service, Settings, build
 from priorshift.service.engine import Limits
+from priorshift.service.glances import Glances
 from priorshift.service.models import Models
 from priorshift.service.openapi import openapi
 from priorshift.service.parts import opened_stream
@@ -40,7 +41,8 @@ def make_app(options: argparse.Namespace, store: Store) -> Starlette:
     """The application that the options describe; the folder is looked at before."""
     try:
         models = Models.load(options.source)
-        problems = verify(models, store)
+        glances = Glances(models)
+        problems = verify(models, store, glances)
         if problems:
             raise FileFormatError(problems[0])
         register(models, store)
@@ -54,20 +56,26 @@ def make_app(options: argparse.Namespace, store: Store) -> Starlette:
             float(options.rate),
             metric_streams=options.metric_streams,
         )
-        service = Service(models, store, settings, interface=openapi(ROUTES, list(models.by_key)))
+        interface = openapi(ROUTES, list(models.by_key))
+        service = Service(models, store, settings, glances, interface=interface)
         return build(service, ROUTES)
     except BaseException:
         store.close()
         raise
 
 
-def verify(models: Models, store: Store) -> list[str]:
-    """What is wrong with the state, in sentences; nothing is changed."""
+def verify(models: Models, store: Store, glances: Glances | None = None) -> list[str]:
+    """What is wrong with the state, in sentences; nothing is changed.
+
+    ``glances`` take over what is seen of the streams on the way.
+    """
     found = store.check()
     if found:
         return found
     with closing(store.connect()) as connection, connection.reading():
-        return list(_other_sources(models, connection)) or list(_damage(models, connection))
+        return list(_other_sources(models, connection)) or list(
+            _damage(models, connection, glances or Glances(models))
+        )
 
 
 def _other_sources(models: Models, connection: Connection) -> Iterator[str]:
@@ -80,7 +88,7 @@ def _other_sources(models: Models, connection: Connection) -> Iterator[str]:
             )
 
 
-def _damage(models: Models, connection: Connection) -> Iterator[str]:
+def _damage(models: Models, connection: Connection, glances: Glances) -> Iterator[str]:
     after = ""
     while rows := connection.list_streams(after, 500):
         after = rows[-1].id
@@ -88,7 +96,7 @@ def _damage(models: Models, connection: Connection) -> Iterator[str]:
             row = connection.find_stream(id)
             if row is not None and row.model in models.by_key:
                 try:
-                    opened_stream(models.by_key[row.model], row, connection)
+                    glances.publish({id: opened_stream(models.by_key[row.model], row, connection)})
                 except FileFormatError as error:
                     yield f"the stream {id!r}: {error}"
     try:

@@ -1,13 +1,18 @@
-import {draw} from './chart.js';
+import {COLOURS, draw, look} from './chart.js';
 import {numbersOf, tableOf} from './csv.js';
+import {ago, chance, date, guardSays, percent, several, shortDate} from './words.js';
 
 const $ = id => document.getElementById(id);
 const MOST = 400;   // points of a chart
 const AGAIN = 3000; // milliseconds until a lost connection is tried again
+const PART = 50;    // streams that are listed, and that "more" adds
+const ALL = 1000;   // streams that the service lists at most
 let chosen = null;  // the name of the stream that is shown
 let shown = null;   // what is known of it: {classes, round, prior, low, high, ...}
 let busy = false;
 let work = Promise.resolve(); // what is being shown now
+let limit = PART;
+let asked = 0;      // counts lists that were asked for: only the answer to the last is shown
 let leaving = null; // ends the connection that changes come over
 
 async function ask(path, options = {}) {
@@ -34,29 +39,52 @@ function made(name, text, attributes = {}) {
   return found;
 }
 
-const percent = v => v === null || v === undefined ? 'unknown' : `${(100 * v).toFixed(1)} %`;
-
 async function showStreams() {
-  const {streams} = await get('/v1/streams?limit=200');
-  $('no-streams').hidden = streams.length > 0;
+  const mine = ++asked, match = $('find').value.trim();
+  const found = await get(`/v1/overview?limit=${limit}&match=${encodeURIComponent(match)}`);
+  if (mine !== asked) return;
+  const {streams} = found;
+  if (found.count === 0 && $('no-streams').hidden) $('new').open = true;
+  $('no-streams').hidden = found.count > 0;
+  $('find-form').hidden = found.count === 0;
+  sayStreams(found, match);
+  $('more').hidden = streams.length === found.found || limit >= ALL;
   const old = new Map([...$('streams').children].map(item => [item.dataset.name, item]));
-  for (const one of streams) {
-    let item = old.get(one.stream);
-    old.delete(one.stream);
-    if (!item) {
-      item = made('li', null);
-      item.dataset.name = one.stream;
-      const button = made('button', null, {type: 'button'});
-      button.append(made('span', one.stream), made('span', '', {class: 'version'}));
-      button.addEventListener('click', () => choose(one.stream));
-      item.append(button);
-      $('streams').append(item);
-    }
-    item.querySelector('.version').textContent = `version ${one.version}`;
-    item.firstChild.setAttribute('aria-current', String(one.stream === chosen));
-  }
-  for (const item of old.values()) item.remove();
+  const items = streams.map(one => listed(old.get(one.stream) || streamItem(one.stream), one));
+  // Nothing moves under a finger: then what is there stays in its order, and the new comes last.
+  const box = $('streams-box');
+  if (box.matches(':hover') || box.contains(document.activeElement)) {
+    for (const item of old.values()) if (!items.includes(item)) item.remove();
+    for (const item of items) if (!item.isConnected) $('streams').append(item);
+  } else if (items.some((item, i) => item !== $('streams').children[i]) || old.size !== items.length)
+    $('streams').replaceChildren(...items);
   if (chosen === null && streams.length) await choose(streams[0].stream, false);
+}
+
+function sayStreams({streams, found, count, alarms}, match) {
+  const parts = match === '' ? [`${streams.length} of ${several(count, 'stream')}`]
+    : [`${streams.length} of ${found} found among ${several(count, 'stream')}`];
+  if (alarms) parts.push(`${several(alarms, 'alarm')} of the guard`);
+  if (streams.length < found && limit >= ALL) parts.push('find others by name');
+  const said = parts.join('; ');
+  if ($('streams-said').textContent !== said) $('streams-said').textContent = said;
+}
+
+function streamItem(name) {
+  const item = made('li', null), button = made('button', null, {type: 'button'});
+  item.dataset.name = name;
+  button.append(made('span', name), made('span', '', {class: 'alarm'}), made('span', '', {class: 'about'}));
+  button.addEventListener('click', () => choose(name));
+  item.append(button);
+  return item;
+}
+
+function listed(item, one) {
+  item.querySelector('.alarm').textContent = one.alarm ? 'alarm' : '';
+  item.querySelector('.alarm').hidden = !one.alarm;
+  item.querySelector('.about').textContent = ago(one.updated);
+  item.firstChild.setAttribute('aria-current', String(one.stream === chosen));
+  return item;
 }
 
 async function choose(name, focus = true) {
@@ -78,8 +106,9 @@ function showStream() {
 async function showChosen() {
   const name = chosen;
   if (name === null) return;
+  const about = await get(streamPath(name));
+  if (name !== chosen) return;
   if (shown === null) {
-    const about = await get(streamPath(name));
     const model = await get(`/v2/models/${encodeURIComponent(about.model)}`);
     if (name !== chosen) return;
     shown = {classes: about.classes, takes: model.inputs[0].name, names: model.columns, columns: {}};
@@ -91,7 +120,8 @@ async function showChosen() {
   const [guard, performance] = await Promise.all(
     [get(streamPath(name, '/guard')), get(streamPath(name, '/performance')).catch(() => null)]);
   if (name !== chosen) return;
-  showFacts(guard, performance);
+  shown.guard = guard;
+  showFacts(about, guard, performance);
   showCharts();
   showTable();
 }
@@ -106,51 +136,86 @@ async function addHistory(name) {
     into.columns[column] = [...(into.columns[column] || []), ...values].slice(-MOST);
 }
 
-function fact(term, value, small, kind = '') {
+function fact(term, value, small = '', kind = '', lines = []) {
   const found = made('div', null), said = made('dd', value, {class: kind});
+  said.append(...lines.filter(Boolean).map(line => made('p', line)));
   if (small) said.append(made('small', small));
   found.append(made('dt', term), said);
   return found;
 }
 
-function showFacts(guard, performance) {
-  const rounds = shown.columns.round || [];
-  const facts = [fact('Batches learned', String(rounds[rounds.length - 1] || 0))];
+function showFacts(about, guard, performance) {
+  const c = shown.columns, times = (c.received || []).filter(time => time !== null);
+  const last = times.length ? times[times.length - 1] : about.updated;
+  const facts = [fact('Batches learned', String(about.rounds)),
+    about.rounds ? fact('Last batch', ago(last), date(last)) : fact('Made', ago(about.created), date(about.created)),
+    fact('Model', about.model, `version ${about.model_version}`)];
+  const doubt = guard.now ? '; not to be relied on: it assumes label shift, which the guard denies' : '';
   if (performance) {
     for (const [term, of] of [['adapted', performance], ['unadapted', performance.unadapted]]) {
       const a = of.accuracy;
-      facts.push(fact(`Accuracy, ${term}`, percent(a.value), `${percent(a.low)} to ${percent(a.high)}`));
+      facts.push(fact(`Accuracy, ${term}`, percent(a.value), `${percent(a.low)} to ${percent(a.high)}${doubt}`));
     }
   }
-  if (!guard.watching) facts.push(fact('Guard', 'not watching'));
-  else if (guard.now) facts.push(fact('Guard', 'alarm', guard.evidence, 'bad'));
-  else facts.push(fact('Guard', 'label shift holds', `p = ${guard.p_value.toPrecision(2)}`, 'good'));
-  const p = shown.columns.shift_p_value || [];
+  const says = guardSays(guard), told = fact('Guard', says.word, says.small, says.kind, says.lines);
+  if (guard.now) {
+    told.className = 'whole';
+    facts.unshift(told);
+  } else facts.push(told);
+  const p = c.shift_p_value || [];
   if (p.length) facts.push(fact('Shift', p[p.length - 1] < 0.05 ? 'the class prior has moved' : 'none seen',
-    `p = ${p[p.length - 1].toPrecision(2)}`));
+    chance(p[p.length - 1])));
   $('facts').replaceChildren(...facts);
 }
 
+// Stretches {from, to} of the history during which the alarm stood, and the first alarm's batch; one
+// that may be older than what is shown is not said to begin there.
+function alarmsOf(guard) {
+  const xs = shown.columns.round || [], shares = shown.columns.guard || [], found = [];
+  shares.forEach((share, i) => {
+    if (share < 1) return;
+    if (i && shares[i - 1] >= 1) found[found.length - 1].to = xs[i];
+    else found.push({from: xs[i], to: xs[i], begins: i > 0 || xs[i] === 1});
+  });
+  // Where old batches were merged the first alarm may lie inside of one record.
+  const record = xs.find(x => x >= guard.round);
+  if (guard.alarm && guard.round >= xs[0] && record && !found.some(({from}) => from === record))
+    found.unshift({from: guard.round, to: guard.round, begins: true});
+  return found;
+}
+
+const saysAlarm = ({from, to, begins}) => begins ? `from batch ${from} to ${to}` : `up to batch ${to}`;
+
 function showCharts() {
-  const c = shown.columns, xs = c.round || [];
+  const c = shown.columns, xs = c.round || [], guard = shown.guard;
   const last = xs.length - 1;
   const column = (table, k) => (table || []).map(row => row[k]);
   const series = shown.classes.map((_, k) => ({
-    values: column(c.prior, k), low: column(c.low, k), high: column(c.high, k), color: k,
+    values: column(c.prior, k), low: column(c.low, k), high: column(c.high, k), look: look(k),
   }));
   const now = shown.classes.map((label, k) => `${label} ${last < 0 ? 'unknown' : percent(c.prior[last][k])}`);
   const regimes = c.regime && c.regime.some(r => r >= 0) ? c.regime : null;
-  draw($('prior-chart'), `Class prior: ${now.join(', ')}`, xs, series, {regimes});
-  $('prior-caption').textContent = 'Class prior over time, with its 90 % interval'
-    + (regimes ? '; below, the regime' : '');
-  $('legend').replaceChildren(...now.map((text, k) => made('li', text, {class: `c${k % 8}`})));
+  const alarms = alarmsOf(guard), received = c.received || [];
+  const ends = [received[0], received[last]].map(time => time ? shortDate(time) : '');
+  const times = ends.some(Boolean) ? ends : null;
+  const marked = alarms.length ? `; the guard's alarm ${alarms.map(saysAlarm).join(', ')}` : '';
+  const notes = [times ? 'Below the batches, when they were received.' : '', regimes
+    ? 'The strip shows regimes, class mixes that come back: the same colour is the same mix.' : ''];
+  draw($('prior-chart'), `Class prior: ${now.join(', ')}${marked}`, xs, series, {regimes, times, alarms});
+  $('prior-caption').textContent = `Class prior over time, with its 90 % interval${marked}`;
+  $('prior-note').textContent = notes.filter(Boolean).join(' ');
+  $('legend').replaceChildren(...now.map((text, k) => made('li', text, {class: look(k)})));
+  $('many-classes').hidden = shown.classes.length <= 2 * COLOURS;
   const lines = [['adapted', c.accuracy], ['unadapted', c.accuracy_unadapted]];
   const all = lines.flatMap(([, values]) => (values || []).filter(v => v !== null));
   const bottom = all.length && Math.min(...all) > 0.5 ? 0.5 : 0;
   const said = lines.map(([name, values]) => `${name} ${percent((values || [])[last] ?? null)}`);
-  draw($('accuracy-chart'), `Estimated accuracy: ${said.join(', ')}`, xs,
-    lines.map(([, values], k) => ({values: values || [], color: k, dashed: k === 1})), {bottom});
-  $('accuracy-legend').replaceChildren(...said.map((text, k) => made('li', text, {class: `c${k}`})));
+  const looks = ['c0', 'c1 dashed'];
+  draw($('accuracy-chart'), `Estimated accuracy: ${said.join(', ')}${marked}`, xs,
+    lines.map(([, values], k) => ({values: values || [], look: looks[k]})), {bottom, times, alarms});
+  $('accuracy-caption').textContent = 'Accuracy, estimated without labels'
+    + (guard.now ? ', as if label shift held: the guard denies that' : '');
+  $('accuracy-legend').replaceChildren(...said.map((text, k) => made('li', text, {class: looks[k]})));
 }
 
 function showTable() {
@@ -162,7 +227,7 @@ function showTable() {
   const rows = [];
   for (let i = count - 1; i >= Math.max(0, count - 20); i--) {
     const row = made('tr', null), when = c.received[i];
-    const cells = [c.round[i], when === null ? '' : new Date(1000 * when).toLocaleString(), c.rows[i],
+    const cells = [c.round[i], when === null ? '' : date(when), c.rows[i],
       ...c.prior[i].map(percent), percent(c.accuracy[i])];
     row.append(...cells.map(text => made('td', String(text))));
     rows.push(row);
@@ -238,6 +303,24 @@ $('key-form').addEventListener('submit', event => {
   sessionStorage.setItem('key', $('key').value);
   $('key').value = '';
   location.reload();
+});
+let typing = null;
+$('find').addEventListener('input', () => {
+  clearTimeout(typing);
+  limit = PART;
+  typing = setTimeout(() => showStreams().catch(() => null), 200);
+});
+$('find-form').addEventListener('submit', event => {
+  event.preventDefault();
+  const [first] = $('streams').children;
+  if (first) choose(first.dataset.name);
+});
+$('more').addEventListener('click', async () => {
+  limit = Math.min(limit + PART, ALL);
+  const before = $('streams').children.length;
+  await showStreams().catch(() => null);
+  const next = $('streams').children[before];
+  if (next) next.firstChild.focus();
 });
 $('new-form').addEventListener('submit', async event => {
   event.preventDefault();
