@@ -5,6 +5,10 @@ held-out set, and a pool that windows are drawn from, so that label shift holds.
 drifts; ``auto`` adapts to windows of 1,000 rows, and ``performance()`` is asked after each. With
 ``--known-prior`` it is told the class prior that each window was drawn with: what is left is the
 error of the held-out set. With ``--as-it-is`` the model's own predictions are judged.
+
+``least`` is what that ratio would be if the class prior were known and nothing but the draw of the
+held-out set and of the window made errors: held-out rows are fewer than they seem where a class
+that is rare there has become common.
 """
 
 from __future__ import annotations
@@ -25,7 +29,14 @@ from threadpoolctl import threadpool_limits
 from priorshift import LabelShiftClassifier
 from priorshift.datasets import load_dataset
 from priorshift.datasets.files import ORIGINS, named_file
-from priorshift.monitoring.metrics import Weighed
+from priorshift.monitoring.metrics import (
+    Form,
+    Weighed,
+    accuracy,
+    call_forms,
+    log_loss,
+    ranking,
+)
 from priorshift.monitoring.performance import Performance
 
 METRICS = ("accuracy", "f1", "recall", "auc", "log_loss")
@@ -124,19 +135,48 @@ def window(
 
 
 class Seen(NamedTuple):
-    """One metric of one window (and class): split, errors, and whether the two intervals held."""
+    """One metric of one window (and class): split, errors, and whether the two intervals held.
+
+    ``drawn`` and ``both`` are standard deviations: of the window's draw, and with the held-out
+    set's.
+    """
 
     split: float
     error: float
     draw: float
     held: float
     held_rows: float
+    drawn: float
+    both: float
 
 
 def judged_by(found: Performance, mu: np.ndarray) -> Performance:
     """The same of the same predictions, under a class prior that is known."""
     held = Weighed.of(found.held.proba, found.held.labels, mu)
     return replace(found, held=held, covariance=np.zeros((len(mu),) * 2), size=np.inf)
+
+
+def deviations(found: Performance) -> dict[str, np.ndarray]:
+    """Standard deviations (2, M) of each metric's error where the class prior is known.
+
+    First by the draw of a window alone, then with that of the held-out set.
+    """
+    held, none = found.held, np.zeros_like(found.covariance)
+    calls = call_forms(held)
+    forms: dict[str, Form] = {
+        "accuracy": accuracy(held),
+        "f1": calls.overlap,
+        "recall": calls.recall,
+        "auc": ranking(held)[0],
+        "log_loss": log_loss(held),
+    }
+    deviations = {}
+    for name, form in forms.items():
+        own, both = form.variance(held, none), form.variance(held, none, ROWS)
+        # F1 is 2 J / (1 + J) of the overlap J.
+        scale = 2.0 / (1.0 + form.value) ** 2 if name == "f1" else 1.0
+        deviations[name] = scale * np.sqrt([both - own, both])
+    return deviations
 
 
 def watched(
@@ -163,6 +203,7 @@ def watched(
             for one in (found, wide)
         ]
         here, expected = truth(proba, y), truth(every, problem.y, mu)
+        least_of = deviations(judged_by(found, mu))
         again = []
         for _ in range(RESAMPLES):
             some = window(problem, mu, rng, again=True)
@@ -184,6 +225,7 @@ def watched(
                     draws[k],
                     low[k] <= middle[k] <= high[k],
                     first[k] <= own <= last[k],
+                    *least_of[name][:, k],
                 )
                 yield name, seen, seconds
 
@@ -200,15 +242,24 @@ def report(name: str, problems: Iterator[Problem], args: argparse.Namespace) -> 
         found = Seen(*np.array(all_seen, dtype=float).T)
         scale = 1.0 if metric == "log_loss" else 100.0
         error, draw = scale * np.abs(found.error).mean(), scale * np.abs(found.draw).mean()
+        least = np.nanmean(found.both) / np.nanmean(found.drawn)
         print(
             f"{name:24} {metric:10} {scale * found.error.mean():+8.3f} {error:8.3f} {draw:8.3f} "
-            f"{error / draw:6.2f} {covered(found)}",
+            f"{error / draw:6.2f} {ratio_noise(found):5.2f} {least:6.2f} {covered(found)}",
             flush=True,
         )
     every = [seen for all_seen in tally.values() for seen in all_seen]
     took = f"(an answer takes {1e3 * np.mean(times):.0f} ms)"
     found = Seen(*np.array(every, dtype=float).T)
-    print(f"{name:24} {'all':10} {took:33} {covered(found)}", flush=True)
+    print(f"{name:24} {'all':10} {took:46} {covered(found)}", flush=True)
+
+
+def ratio_noise(found: Seen) -> float:
+    """The jackknife's standard error of the ratio of errors, over splits."""
+    splits = np.unique(found.split)
+    left = [found.split != split for split in splits]
+    ratios = [np.abs(found.error[rest]).mean() / found.draw[rest].mean() for rest in left]
+    return float(np.sqrt(len(splits) - 1) * np.std(ratios)) if len(splits) > 1 else np.nan
 
 
 def covered(found: Seen) -> str:
@@ -241,12 +292,13 @@ def main(argv: list[str] | None = None) -> int:
         "in points (log-loss: nats)"
     )
     print("mean: of the errors; abs.: mean absolute error; draw: what drawing the window causes;")
+    print("least: the ratio by the draws of held-out set and window alone, the class prior known;")
     print("held: % of 90 % intervals that hold the expected value, as far as the pool tells it;")
-    print("+-: the standard error of that, as splits differ;")
+    print("+-: standard errors, as splits differ;")
     print("rows: % of those with rows=1000 that hold the window's own value")
     print(
         f"{'data':24} {'metric':10} {'mean':>8} {'abs.':>8} {'draw':>8} {'ratio':>6}"
-        "   held    +-   rows"
+        "    +-  least   held    +-   rows"
     )
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a model has not converged does not matter here

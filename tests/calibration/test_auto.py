@@ -24,7 +24,14 @@ from priorshift.calibration import (
 )
 from priorshift.calibration.auto import Mean, _weights
 from priorshift.calibration.base import SMALLEST, Rows, row_losses
-from priorshift.calibration.folds import Scores, out_of_fold, pick, scores_of, shifted_losses
+from priorshift.calibration.folds import (
+    Scores,
+    out_of_fold,
+    pick,
+    scores_of,
+    shifted_losses,
+    without_each_fold,
+)
 from priorshift.calibration.matrix import STRENGTHS
 from priorshift.errors import InputError, PriorshiftWarning, SourceError
 
@@ -240,6 +247,25 @@ def test_calibrated_rows_did_not_see_their_map(rotated):
         test = number == fold
         expected = recipe.fit(P[~test], y[~test])(P[test])
         np.testing.assert_array_equal(plain[test], expected)
+
+
+def test_rows_calibrated_without_a_fold_know_none_of_its_labels(rotated):
+    """Nor their own: other labels there change only what is calibrated for the other folds."""
+    P, y = rotated.proba[:300], rotated.labels[:300]
+    number = stratified_folds(y, 4, seed=0)
+    recipe = MatrixScaling(strength=0.01)
+    plain = without_each_fold(recipe, Rows(P, y), number)
+    test = number == 1
+    changed = np.where(test, (y + 1) % P.shape[1], y)
+    other = without_each_fold(recipe, Rows(P, changed), number)
+    np.testing.assert_array_equal(plain[1], other[1])
+    np.testing.assert_array_equal(plain[:, test], other[:, test])
+    assert (plain[0, number == 2] != other[0, number == 2]).any(axis=1).all()
+    left = (number != 1) & (number != 3)
+    np.testing.assert_array_equal(plain[3, test], recipe.fit(P[left], y[left])(P[test]))
+    for fold in range(4):
+        own, rest = number == fold, number != fold
+        np.testing.assert_array_equal(plain[fold, own], recipe.fit(P[rest], y[rest])(P[own]))
 
 
 def test_cross_fitted_rows_are_honest(right):

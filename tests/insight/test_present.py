@@ -208,6 +208,34 @@ def test_coverage_of_what_the_object_says() -> None:
         assert 0.8 <= np.mean(all_held) <= 0.99, name
 
 
+def test_coverage_for_a_weak_model_and_few_held_out_rows() -> None:
+    """A weak model of ten classes hardly knows the class prior, and has to say so."""
+    rng, held = np.random.default_rng(4), {name: [] for name in ("accuracy", "log_loss")}
+    for _ in range(60):
+        centres = 0.28 * rng.normal(size=(10, 8))
+
+        def draw(y, centres=centres):
+            scores = (centres[y] + rng.normal(size=(len(y), 8))) @ centres.T
+            P = np.exp(scores - 0.5 * (centres**2).sum(axis=1))
+            return P / P.sum(axis=1, keepdims=True)
+
+        labels, y = np.arange(600) % 10, np.arange(3000) % 10
+        clf = LabelShiftClassifier.from_probabilities(
+            draw(labels), labels, "tracker", safety="off", calibration="none"
+        )
+        mu = rng.dirichlet(np.full(10, 0.7))
+        clf.adapt(draw(rng.choice(10, 300, p=mu)))
+        found = clf.performance(0.9)
+        truth = found.__class__(
+            Weighed.of(clf.predict_proba(draw(y)), y, mu), np.zeros((10, 10)), np.arange(10)
+        )
+        for name, all_held in held.items():
+            value, low, high = getattr(truth, name)[0], *getattr(found, name)[1:]
+            all_held.append(low <= value <= high)
+    for name, all_held in held.items():
+        assert np.mean(all_held) >= 0.84, name
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

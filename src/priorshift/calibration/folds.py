@@ -24,14 +24,17 @@ RULES = ("minimum", "one-error")
 class Calibrated(NamedTuple):
     """A map fitted on all of the held-out set, and the held-out set calibrated by folds.
 
+    ``recipe`` is what the map was fitted with, nothing left to choose.
+
     Examples
     --------
     >>> Calibrated._fields
-    ('map', 'proba')
+    ('map', 'proba', 'recipe')
     """
 
     map: CalibrationMap
     proba: FloatArray
+    recipe: Calibration
 
 
 def calibrate(
@@ -67,11 +70,11 @@ def calibrate(
     chosen: Any = recipe.settle(rows) if hasattr(recipe, "settle") else recipe
     fitted = chosen.fit(rows.proba, rows.labels, prior=prior, classes=classes)
     if isinstance(chosen, NoCalibration):
-        return Calibrated(fitted, rows.proba)
+        return Calibrated(fitted, rows.proba, chosen)
     honest = out_of_fold(chosen, rows, folds=min(folds, len(rows.labels)), seed=seed)
     if honest.shape != rows.proba.shape or not np.isfinite(honest).all():
         raise InputError(f"calibration {chosen.name!r} returned values that are no probabilities")
-    return Calibrated(fitted, honest)
+    return Calibrated(fitted, honest, chosen)
 
 
 def out_of_fold(recipe: Calibration, rows: Rows, *, folds: int, seed: int) -> FloatArray:
@@ -87,8 +90,36 @@ def out_of_fold(recipe: Calibration, rows: Rows, *, folds: int, seed: int) -> Fl
     found = np.empty_like(rows.proba)
     for fold in np.unique(number):
         test = number == fold
-        fitted = recipe.fit(rows.proba[~test], rows.labels[~test], prior=rows.prior)
-        found[test] = fitted(rows.proba[test])
+        found[test] = _fitted(recipe, rows, ~test)(rows.proba[test])
+    return found
+
+
+def _fitted(recipe: Calibration, rows: Rows, train: AnyArray) -> CalibrationMap:
+    return recipe.fit(rows.proba[train], rows.labels[train], prior=rows.prior)
+
+
+def without_each_fold(recipe: Calibration, rows: Rows, number: IntArray) -> FloatArray:
+    """Calibrate all rows once for each fold (folds, n, K), by maps that did not see that fold.
+
+    What is fitted on calibrated rows of other folds, to be judged on rows of one, has to read what
+    labels of that one have no part in. So rows of the fold itself are calibrated by a map of all
+    others, and rows of another one by a map of all but these two: each row by a map that did not
+    see it either. ``number`` (n,) are the folds of the rows, at least three.
+
+    Examples
+    --------
+    >>> rows = Rows(np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8]]), np.array([0, 0, 1]))
+    >>> without_each_fold(NoCalibration(), rows, np.array([0, 1, 2]))[:, 1].tolist()
+    [[0.4, 0.6], [0.4, 0.6], [0.4, 0.6]]
+    """
+    folds = int(number.max()) + 1
+    found = np.empty((folds, *rows.proba.shape))
+    for one in range(folds):
+        for other in range(one + 1):
+            first, second = number == one, number == other
+            fitted = _fitted(recipe, rows, ~(first | second))
+            found[one, second] = fitted(rows.proba[second])
+            found[other, first] = fitted(rows.proba[first])
     return found
 
 

@@ -12,7 +12,7 @@ from priorshift._extras import need
 from priorshift._numerics import class_shares, row_argmax
 from priorshift._validation import check_chance, plain_labels
 from priorshift.insight.present import interval_of, judged_then, no_history, on_held_out
-from priorshift.monitoring.believed import covariance, reading
+from priorshift.monitoring.believed import as_known, covariance, reading
 from priorshift.monitoring.history import FIELDS, History, nearest_begin
 from priorshift.monitoring.influence import moments_of
 from priorshift.monitoring.metrics import Weighed, accuracy, share_interval
@@ -215,7 +215,8 @@ def past_gains(deployment: Deployment, stream: Stream, level: float = 0.9) -> Ga
         for both in (gained, apart)
     )
     variances = ((gained - means[:, labels]) ** 2 * weights**2).sum(axis=1)
-    noise = covariance(source, parts @ judged, seen, reading(source).held_out)
+    middle = parts @ judged
+    noise, _ = as_known(covariance(source, middle, seen, reading(source).held_out), middle)
     variances += np.einsum("gj,jk,gk->g", by_class, noise, by_class)
     half = float(ndtri((1.0 + level) / 2.0)) * np.sqrt(variances)
     found = [

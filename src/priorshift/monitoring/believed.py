@@ -5,15 +5,16 @@ all before a change is sure. Who judges predictions by it judges with its errors
 against the rows themselves. With the influence functions h at the source prior, the mean of h over
 the latest N rows is an unbiased estimate :math:`\hat m` of their class prior, whatever that is,
 with a covariance V that is known. With :math:`\bar\mu` the mean of what the learner believed of
-these rows, :math:`Q = (\hat m - \bar\mu)^\top V^{-1} (\hat m - \bar\mu)` and :math:`\Sigma` the
-covariance of :math:`\mu` by the rows that it rests on, the class prior to judge by is
+these rows and :math:`\Sigma` the covariance of :math:`\mu` by the rows that it rests on, the class
+prior to judge by is, in every direction of the simplex in which V is diagonal,
 
-.. math:: \mu + w (\hat m - \bar\mu), \qquad
-    w = \max\Big(1 - \frac{K - 1}{Q},\ \frac{\mathrm{tr}\,\Sigma}{\mathrm{tr}\,\Sigma
-    + \mathrm{tr}\,V}\Big):
+.. math:: \mu + w (\hat m - \bar\mu), \qquad w = \frac{\Sigma + \lambda}{\Sigma + \lambda + V},
+    \qquad \sum (\hat m - \bar\mu)^2 / (V + \lambda) = K - 1:
 
-James and Stein's share of the difference where the rows contradict the learner, and else that by
-which two estimates are put together.
+the share by which two estimates are put together, with as much error of the learner's,
+:math:`\lambda` in every direction, as the rows contradict it by; 0 where they do not. Where V is
+the same in all directions that is James and Stein's share of the difference. In a direction that f0
+says little about V is large, and what the rows seem to say there does not move it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import helmert
+from scipy.optimize import brentq
 
 from priorshift._numerics import class_shares
 from priorshift._validation import check_positive
@@ -64,7 +67,8 @@ def believed(source: Source, prior: FloatArray, size: float) -> Believed:
     prior = check_prior(prior, source.n_classes)
     check_positive("size, the number of rows behind the prior,", size)
     h = influence_at(source, prior, size).held_out
-    return Believed(prior, covariance(source, prior, size, h), float(size), h)
+    capped, part = as_known(covariance(source, prior, size, h), prior)
+    return Believed(prior, capped, float(size), h @ part)
 
 
 def known(source: Source, prior: FloatArray) -> Believed:
@@ -118,19 +122,52 @@ def reconciled(
     told = linear.inverse @ (read / source.prior)
     h = linear.held_out
     noise = covariance(source, project_simplex(told), rows, h)
-    gap = told - then
+    # Along the simplex, in the directions in which the rows' errors are uncorrelated.
+    flat = helmert(len(prior))
+    values, vectors = np.linalg.eigh(flat @ noise @ flat.T)
+    basis, gap = flat.T @ vectors, told - then
     # Half a row more or less of a class is no contradiction.
-    far = gap @ np.linalg.pinv(noise + np.eye(len(gap)) * (0.5 / rows) ** 2, hermitian=True) @ gap
-    own_noise, row_noise = float(np.trace(own.covariance)), float(np.trace(noise))
-    least = own_noise / max(own_noise + row_noise, 1e-300)
-    share = max(1.0 - (source.n_classes - 1) / max(float(far), 1e-12), least)
+    values = np.maximum(values, 0.0) + (0.5 / rows) ** 2
+    doubt = contradiction((gap @ basis) ** 2, values)
+    own_values = np.einsum("ki,kl,li->i", basis, own.covariance, basis) + doubt
+    shares = own_values / (own_values + values)
+    moved = project_simplex(own.prior + basis @ (shares * (gap @ basis)))
+    left = np.sqrt(1.0 - shares)
+    kept = (basis * left) @ basis.T
+    new = kept @ own.covariance @ kept
+    new += (basis * ((1.0 - shares) * doubt + shares * values)) @ basis.T
     assert own.influence is not None
+    follows = (basis * shares) @ basis.T
+    capped, part = as_known(new, moved)
+    share = float(shares.mean())
     return Believed(
-        project_simplex(own.prior + share * gap),
-        (1.0 - share) * own.covariance + share * noise,
+        moved,
+        capped,
         (1.0 - share) * own.size + share * rows,
-        (1.0 - share) * own.influence + share * h,
+        (own.influence - own.influence @ follows + h @ follows) @ part,
     )
+
+
+def contradiction(squares: FloatArray, variances: FloatArray) -> float:
+    r"""The variance that learners' errors need to explain gaps of these ``squares``.
+
+    With it gaps are as large as they are to be expected,
+    :math:`\sum_i g_i^2 / (v_i + \lambda) = K - 1`; 0 where they are no larger without it.
+
+    Examples
+    --------
+    >>> round(contradiction(np.array([5.0, 7.0]), np.array([1.0, 1.0])), 9)
+    5.0
+    >>> contradiction(np.array([0.5, 1.0]), np.array([1.0, 1.0]))
+    0.0
+    """
+
+    def excess(doubt: float) -> float:
+        return float((squares / (variances + doubt)).sum()) - len(squares)
+
+    if excess(0.0) <= 0.0:
+        return 0.0
+    return float(brentq(excess, 0.0, squares.sum() / len(squares)))
 
 
 @per_source
@@ -143,8 +180,7 @@ def covariance(source: Source, prior: FloatArray, size: float, h: FloatArray) ->
     """Return the covariance (K, K) of a class prior estimated from ``size`` rows.
 
     What the draw of the held-out set does is included. ``h`` (n, K) are the influence functions'
-    values at held-out rows. No direction has more variance than a prior that is drawn anywhere
-    from the simplex: an estimate that f0 says little about still is a class prior.
+    values at held-out rows.
 
     Examples
     --------
@@ -161,8 +197,27 @@ def covariance(source: Source, prior: FloatArray, size: float, h: FloatArray) ->
     squares = (
         h.T * ((drawn + held)[source.labels] * class_shares(source.labels, source.row_weights))
     ) @ h
-    whole = squares - np.outer(mean, mean) / size - (means * held) @ means.T
+    whole: FloatArray = squares - np.outer(mean, mean) / size - (means * held) @ means.T
+    return whole
+
+
+def as_known(whole: FloatArray, prior: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return a covariance (K, K) that a class prior can have, and the part (K, K) that it follows.
+
+    No direction has more variance than class priors have around ``prior`` when nothing is known of
+    them, drawn by Jeffreys' prior, Dirichlet(1/2, ..., 1/2): an estimate that f0 says little about
+    still is a class prior, and there it does not follow the rows any further.
+
+    Examples
+    --------
+    >>> capped, part = as_known(np.array([[4.0, -4.0], [-4.0, 4.0]]), np.array([0.5, 0.5]))
+    >>> capped.round(3).tolist(), part.round(3).tolist()
+    ([[0.125, -0.125], [-0.125, 0.125]], [[0.516, 0.484], [0.484, 0.516]])
+    """
+    K = len(prior)
     values, vectors = np.linalg.eigh(whole)
-    most = 1.0 / (source.n_classes * (source.n_classes + 1.0))
-    capped: FloatArray = (vectors * np.clip(values, 0.0, most)) @ vectors.T
-    return capped
+    # Their own spread, and how far from their middle the estimate is.
+    most = 1.0 / (K * (0.5 * K + 1.0)) + ((prior - 1.0 / K) @ vectors) ** 2
+    capped = np.clip(values, 0.0, most)
+    part = np.divide(capped, values, out=np.ones_like(values), where=values > most)
+    return (vectors * capped) @ vectors.T, (vectors * part) @ vectors.T

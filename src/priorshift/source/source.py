@@ -141,6 +141,9 @@ class Source:
         G and B as gradients and losses on the way to the head show them.
     calibration : CalibrationMap or None
         The map from f0's probabilities to those that learners read; None: there is none.
+    recipe : Calibration or None
+        What that map was fitted with, nothing left to choose. None in a source of a file, which
+        has what was worked out with it in ``derived``.
     cross_fitted : bool
         Whether other models than f0 itself, fitted to parts of the held-out set, gave ``proba``.
     row_weights : (n,) array or None
@@ -179,6 +182,7 @@ class Source:
     raw: FloatArray | None = None
     cross_fitted: bool = False
     row_weights: FloatArray | None = None
+    recipe: Calibration | None = field(default=None, repr=False)
     sample: Any = field(default=None, repr=False)
     derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -407,7 +411,9 @@ class Source:
             folds=cv,
             seed=random_state,
         )
-        return replace(self, proba=found.proba, calibration=found.map, raw=self.proba)
+        return replace(
+            self, proba=found.proba, calibration=found.map, recipe=found.recipe, raw=self.proba
+        )
 
 
 def build_source(

@@ -28,7 +28,9 @@ from scipy.optimize import minimize
 
 from priorshift._numerics import log_floored, one_hot, row_products, times_exp
 from priorshift._threads import ONE_THREAD
+from priorshift.calibration.base import Rows
 from priorshift.calibration.bounded import bounded, bounds_of, likelihood_ratios
+from priorshift.calibration.folds import without_each_fold
 from priorshift.errors import InputError
 from priorshift.source import Source
 from priorshift.source.derived import per_source
@@ -206,7 +208,7 @@ def _found(source: Source) -> Correction | None:
         centre, directions = _basis(X, source.features.intercept)
         if directions.shape[1] == 0:
             return None
-        return _measured(X, centre, directions, source.proba[rows], source.labels[rows])
+        return _measured(X, centre, directions, source, rows)
 
 
 @per_source
@@ -244,25 +246,28 @@ def _basis(X: FloatArray, intercept: bool) -> tuple[FloatArray, FloatArray]:
 
 
 def _measured(
-    X: FloatArray, centre: FloatArray, directions: FloatArray, proba: FloatArray, labels: IntArray
+    X: FloatArray, centre: FloatArray, directions: FloatArray, source: Source, rows: IntArray
 ) -> Correction:
+    proba, labels = source.proba[rows], source.labels[rows]
     n, K = proba.shape
     F = np.column_stack([(X - centre) @ directions, np.ones(n)])
     logs = log_floored(proba, SMALLEST)
     own = np.arange(n)
-    fold = _folds(labels, _FOLDS)
-    before = -logs[own, labels]
+    fold, apart = _apart(source, rows)
+    before = np.empty(n)
     W = np.zeros((_FOLDS, K, F.shape[1]))
     best: tuple[float, FloatArray, float] | None = None
     for penalty in _PENALTIES:
         found = np.empty_like(logs)
         for k in range(_FOLDS):
             train, test = fold != k, fold == k
-            W[k] = fit_tilt(logs[train], F[train], labels[train], penalty, W[k])
-            bent = np.exp(log_softmax(logs[test] + F[test] @ W[k].T))
+            read = log_floored(apart[k], SMALLEST)
+            before[test] = -read[test, labels[test]]
+            W[k] = fit_tilt(read[train], F[train], labels[train], penalty, W[k])
+            bent = np.exp(log_softmax(read[test] + F[test] @ W[k].T))
             # As a batch is read: bounded by the rows that the correction was fitted on.
-            read = supported(bent, proba[test], np.bincount(labels[train], minlength=K))
-            found[test] = log_floored(read, SMALLEST)
+            after = supported(bent, apart[k][test], np.bincount(labels[train], minlength=K))
+            found[test] = log_floored(after, SMALLEST)
         loss = float(-found[own, labels].mean())
         if best is not None and loss > best[0]:
             break
@@ -284,6 +289,23 @@ def _measured(
         components=F,
         labels=labels,
     )
+
+
+def _apart(source: Source, rows: IntArray) -> tuple[IntArray, list[FloatArray]]:
+    """The fold of each row (n,), and for each fold what was calibrated without it (n, K).
+
+    A correction that was fitted on rows whose calibration had seen the labels it is judged by would
+    look worse than it is: what these labels have done to the calibration, it has learned to undo.
+    """
+    fold = _folds(source.labels[rows], _FOLDS)
+    if source.recipe is None:
+        return fold, [source.proba[rows]] * _FOLDS
+    number = np.empty(len(source.labels), dtype=np.intp)
+    others = np.setdiff1d(np.arange(len(number)), rows)
+    number[rows], number[others] = fold, np.arange(len(others)) % _FOLDS
+    every = Rows(source.f0_proba, source.labels, source.prior)
+    apart = without_each_fold(source.recipe, every, number)
+    return fold, [one[rows] for one in apart]
 
 
 def _folds(labels: IntArray, folds: int) -> IntArray:
