@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -22,8 +24,10 @@ from simulated import errors, plain_source, rounds
 def test_the_parts_are_em_and_regimes(source, batches):
     """The tracker's two groups learn as they do alone; only the trust is its own.
 
-    Experts of such rates have no trends, so that the class prior is that of both groups.
+    Experts of such rates have no trends, and with so few held-out rows the class prior that is told
+    takes no steps of its own: it is that of both groups.
     """
+    source = SimpleNamespace(**{**plain_source(source.prior).__dict__, "labels": np.arange(3)})
     rates = (1.0, 0.5, 0.25, 0.125)
     tracker, em, regimes = Tracker(rates=rates), EM(rates=rates), Regimes(rates=rates)
     one, two, three = (learner.start(source) for learner in (tracker, em, regimes))
@@ -37,6 +41,32 @@ def test_the_parts_are_em_and_regimes(source, batches):
     mix = one.trust[0] * em.prior(source, two) + one.trust[1] * regimes.prior(source, three)
     np.testing.assert_allclose(one.told, one.trust, atol=1e-9)
     np.testing.assert_allclose(tracker.prior(source, one), mix, atol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 100])
+def test_the_prior_that_is_told_leads_on_and_predictions_stay(rows):
+    """With many held-out rows: of many rows nearer to the likeliest prior; classes are absent."""
+    many = plain_source(np.full(6, 1 / 6))
+    few = SimpleNamespace(**{**many.__dict__, "labels": np.arange(6)})
+    learner, gone, likeliest = Tracker(), [], []
+    for seed in range(8):
+        prior = np.random.default_rng(seed).permutation([0.6, 0.3, 0.1, 0.0, 0.0, 0.0])
+        batch, _ = rounds([prior], rows, 2.5, seed)[0]
+        (one, said), (two, again) = (
+            learner.adapt_predict(source, learner.start(source), batch) for source in (many, few)
+        )
+        np.testing.assert_array_equal(said, again)
+        np.testing.assert_array_equal(one.experts.counts, two.experts.counts)
+        np.testing.assert_array_equal(one.trust, two.trust)
+        told = learner.prior(many, one), learner.prior(few, two)
+        if rows == 1:
+            np.testing.assert_array_equal(*told)
+        end = MLLS().raw(many, batch)
+        gone.append([each[prior == 0].sum() for each in told])
+        likeliest.append([np.abs(each - end).sum() for each in told])
+    if rows == 100:
+        assert np.mean(gone, axis=0)[0] < 0.9 * np.mean(gone, axis=0)[1]
+        assert np.mean(likeliest, axis=0)[0] < 0.9 * np.mean(likeliest, axis=0)[1]
 
 
 def test_predictions_leave_trends_out(source, batches):

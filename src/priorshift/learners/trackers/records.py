@@ -108,7 +108,7 @@ def make_plan(
     shapes += [(fields.MASS, (K,)), (fields.PULL, (J + S,)), (fields.SIZE, ())]
     parts, at = _laid_out(shapes)
     at[[fields.SLOTS, fields.TRENDS, fields.LEADER]] = S, G, leader
-    settings = np.zeros(fields.CHANCE + 1)
+    settings = np.zeros(fields.STEPS + 1)
     for place, number in numbers.items():
         settings[place] = number
     return Plan(

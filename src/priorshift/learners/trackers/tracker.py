@@ -31,6 +31,9 @@ from priorshift.learners.trackers.regimes import Book, Observed, Regimes, Regime
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray
 
+# Held-out rows a class that make another EM step of the class prior that is told worth its while.
+_HELD_A_STEP, _MOST_STEPS = 10, 4
+
 
 class TrackerState(NamedTuple):
     """Rounds seen, the experts, the book of regimes, how far each group is trusted.
@@ -108,7 +111,11 @@ class Tracker(ComponentLearner):
 
     def plan(self, source: Source) -> Plan:
         """Experts, the book, the trust in each, the weights and the class prior that are told."""
-        numbers = {**self.regimes.numbers(source.n_classes), fields.TRUST_SHARE: self.trust_share}
+        numbers = {
+            **self.regimes.numbers(source.n_classes),
+            fields.TRUST_SHARE: self.trust_share,
+            fields.STEPS: told_steps(source),
+        }
         return make_plan(source, self.rates, self.slots, True, numbers)
 
     def shaped(self, leaves: list[Any]) -> TrackerState:
@@ -145,10 +152,16 @@ class Tracker(ComponentLearner):
         weights = np.concatenate([own.weights, told[2:]])
         counts = np.concatenate([own.counts, ahead + of_trends.counts])
         latest = Latest.of(Posterior(weights, counts, own.centre))
+        mass = latest.mass
+        if len(evidence) > 1:
+            before = np.concatenate([seen.before.counts, ahead])
+            fixed, pulled = latest.pull @ before, latest.pull.sum()
+            for _ in range(told_steps(source)):
+                mass = fixed + pulled * mass * ((1.0 / (evidence @ mass)) @ evidence)
         # What late labels move in the faster expert of a trend moves the trend.
         pull, leader = latest.pull[:H].copy(), trends_of(self.rates)[0]
         pull[leader : leader + 2 * len(ahead) : 2] += latest.pull[H:]
-        return told, latest._replace(pull=pull)
+        return told, latest._replace(mass=mass, pull=pull)
 
     def expected(self, source: Source, state: TrackerState) -> FloatArray:
         """The class prior (K,) that is expected of the next batch."""
@@ -179,6 +192,23 @@ class Tracker(ComponentLearner):
     def regimes_seen(self, source: Source, state: TrackerState) -> RegimesSeen:
         """The regimes of the stream so far, oldest first."""
         return self.regimes.regimes_seen(source, state)
+
+
+def told_steps(source: Source) -> int:
+    """EM steps more that the class prior that is told takes with a batch, up to four.
+
+    Components take two, from where the next batch goes on, so that a class that is gone keeps a
+    share after a first batch or a jump. Where classes have few held-out rows, likelihood ratios are
+    rough, and staying nearer to what was known is as well.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> rows = (20, 40, 1000)
+    >>> [told_steps(SimpleNamespace(labels=range(n), prior=np.ones(2))) for n in rows]
+    [1, 2, 4]
+    """
+    return int(min(len(source.labels) // (_HELD_A_STEP * len(source.prior)), _MOST_STEPS))
 
 
 def trusted(trust: FloatArray, nats: FloatArray) -> FloatArray:

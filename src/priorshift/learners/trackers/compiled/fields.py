@@ -33,4 +33,4 @@ from __future__ import annotations
 SLOTS, TRENDS, LEADER, FIELDS = 25, 26, 27, 28
 
 # Places in the array of settings.
-SHARE, SMOOTHING, PATIENCE, LEARN, TRUST_SHARE, CHANCE = range(6)
+SHARE, SMOOTHING, PATIENCE, LEARN, TRUST_SHARE, CHANCE, STEPS = range(7)

@@ -19,6 +19,7 @@ from priorshift.learners.trackers.compiled.fields import (
     SIZE,
     SLOTS,
     SMOOTHING,
+    STEPS,
     SURPRISE,
     TRUST,
     TRUST_SHARE,
@@ -172,6 +173,36 @@ def _keep_latest(p: Row, leader: int, sums: Any, rows: int, weights: Any, poster
 
 
 @borrowing
+def _lead_on(
+    p: Row, sums: Any, weights: Any, found: Any, ratios: Any, steps: int, classes: Any
+) -> None:
+    """EM steps of the class prior that is told, which all components go together.
+
+    ``found`` (H + G, K) is the batch as each explains it: these rows are shared out anew.
+    """
+    K, rows, pulled = len(p.mass), len(ratios), 0.0
+    fixed, weighed = classes[2], classes[3]
+    for k in range(K):
+        fixed[k] = p.mass[k]
+    for h in range(len(weights)):
+        if weights[h] > 0.0:
+            pull = weights[h] / (sums[h] + rows)
+            pulled += pull
+            for k in range(K):
+                fixed[k] -= pull * found[h, k]
+    for _ in range(steps):
+        for k in range(K):
+            weighed[k] = 0.0
+        for i in range(rows):
+            row = ratios[i]
+            scale = 1.0 / dot(p.mass, row)
+            for k in range(K):
+                weighed[k] += scale * row[k]
+        for k in range(K):
+            p.mass[k] = max(fixed[k], 0.0) + pulled * p.mass[k] * weighed[k]
+
+
+@borrowing
 def _follow(
     x: Any,
     p: Row,
@@ -267,6 +298,8 @@ def _follow(
             for k in range(K):
                 w.alpha[h, k] += w.found[h, k]
     x[at[SIZE]] = _keep_latest(p, at[LEADER], sums, rows, told, w.alpha)
+    if both and not one:
+        _lead_on(p, sums, told, w.found, ratios, int(numbers[STEPS]), w.classes)
     return nats
 
 
