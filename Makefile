@@ -34,11 +34,13 @@ $(STAMP): pyproject.toml
 	@.venv-wheel/bin/python $(PIP) uninstall --yes priorshift
 	@touch $@
 
-# NannyML imports statsmodels, and does not say so.
+# NannyML imports statsmodels, and does not say so. QuaPy's BayesianCC hands NumPy's counts to
+# numpyro, which newer ones refuse.
 .venv-peers/.installed: pyproject.toml
 	@echo "building .venv-peers (a minute or two)" >&2
 	@$(PYTHON) -m venv --clear .venv-peers
-	@.venv-peers/bin/python $(PIP) install -e '.[fast,experiments,quapy,river]' abstention nannyml statsmodels
+	@.venv-peers/bin/python $(PIP) install -e '.[fast,experiments,quapy,river]' abstention nannyml statsmodels \
+		'quapy[bayes]' 'jax<0.6' 'jaxlib<0.6' 'numpyro<0.19'
 	@touch $@
 
 demo: $(STAMP)  ## see a classifier follow a changing class mix; a minute

@@ -89,7 +89,7 @@ def pack(manifest: Any, data: bytes) -> bytes:
     text += b" " * (-len(text) % 8)
     data += bytes(-len(data) % 8)
     sums = (hashlib.sha256(part).digest() for part in (text, data))
-    return _HEAD.pack(b"priorshift\r\n", 5, len(text), len(data), *sums) + text + data
+    return _HEAD.pack(b"priorshift\r\n", 6, len(text), len(data), *sums) + text + data
 
 
 def names() -> list[str]:

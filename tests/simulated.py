@@ -10,8 +10,10 @@ from priorshift.source import Batch
 
 
 def plain_source(prior):
-    """What trackers read of a source: the class prior."""
-    return SimpleNamespace(prior=np.asarray(prior, dtype=float), n_classes=len(prior))
+    """What trackers read of a source: the class prior, and how many rows were held out."""
+    K = len(prior)
+    labels = np.repeat(np.arange(K), 50)
+    return SimpleNamespace(prior=np.asarray(prior, dtype=float), n_classes=K, labels=labels)
 
 
 def draw(labels, n_classes, distance, rng):

@@ -12,6 +12,9 @@ from sklearn.linear_model import LogisticRegression
 
 from checks import every_learner, state_bytes
 from priorshift import LabelShiftClassifier
+from priorshift.calibration.bounded import BoundedMap
+from priorshift.datasets import load_dataset
+from priorshift.datasets.offline import offline_stage
 from priorshift.errors import FileFormatError, InputError
 from priorshift.learners import (
     ATLAS,
@@ -423,6 +426,32 @@ def test_batch_shares_are_those_of_f0_while_nothing_has_changed(source):
     found = deployment.batch_shares(stream, batch)
     np.testing.assert_allclose(found, outcome.proba.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(found, batch.f0_proba.mean(axis=0), atol=0.01)
+
+
+def test_batch_shares_read_calibration_before_its_bounds():
+    """Bounds are an error that all rows have in common: without them shares are nearer."""
+    data = load_dataset("digits")
+    made = offline_stage(data, calibration="auto")
+    assert isinstance(made.calibration, BoundedMap)
+    deployment, unbounded, bounded = Deployment(made, Tracker()), [], []
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        y = rng.choice(10, 200, p=rng.dirichlet(np.ones(10)))
+        batch, stream = made.read(data.population.draw(y, rng)), deployment.start()
+        rows = np.bincount(y, minlength=10) / 200
+        after, _ = deployment.step(stream, batch)
+        inner, found = made.calibration.inner(batch.f0_proba), []
+        for proba in (inner, batch.proba):
+            shares = deployment.prior(after)
+            for _ in range(3 + 200 // 25 + 1):  # its steps, and the mean of what comes out
+                joint = proba / made.prior * shares
+                shares = np.mean([row / row.sum() for row in joint], axis=0)
+            found.append(shares)
+        shares = deployment.batch_shares(stream, batch)
+        np.testing.assert_allclose(shares, found[0], atol=1e-6)
+        unbounded.append(np.abs(shares - rows).sum())
+        bounded.append(np.abs(found[1] - rows).sum())
+    assert np.mean(unbounded) < 0.98 * np.mean(bounded)
 
 
 @pytest.mark.parametrize("learner", [FTH(), ATLAS()], ids=lambda one: one.name)

@@ -1,6 +1,6 @@
 """Print ours beside other libraries' on the same batches, and say where ours is behind.
 
-``python -m benchmarks.peers [--only shares,drift,intervals,accuracy] [--quick]``, or
+``python -m benchmarks.peers [--only shares,drift,intervals,accuracy,streams] [--quick]``, or
 ``make peers``, which installs the libraries in an environment of its own.
 """
 
@@ -11,7 +11,7 @@ import importlib
 import sys
 import warnings
 
-TABLES = ("shares", "drift", "intervals", "accuracy")
+TABLES = ("shares", "drift", "intervals", "accuracy", "streams")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -13,7 +13,10 @@ from priorshift.typing import FloatArray
 
 
 class Column(NamedTuple):
-    """One measure of every method: by method its values on the same batches; lower is better."""
+    """One measure of every method: by method its values on the same batches; lower is better.
+
+    A slow method may have those of the first batches alone.
+    """
 
     name: str
     values: Mapping[str, Sequence[float]]
@@ -27,22 +30,27 @@ def behind(ours: FloatArray, theirs: FloatArray) -> bool:
     return bool(gap.mean() > 2.0 * noise and gap.mean() > 0.0)
 
 
-def show(title: str, columns: Sequence[Column], answers: Mapping[str, str]) -> list[str]:
+def show(
+    title: str,
+    columns: Sequence[Column],
+    answers: Mapping[str, str],
+    against: Mapping[str, Sequence[str]] | None = None,
+) -> list[str]:
     """Print a table; return the losses.
 
     ``answers`` names, for each column, the method of ours that is meant for what it measures: it
-    stands against the best of theirs, whose names begin with the library's. All others are shown.
+    stands against the best of theirs, whose names begin with the library's, or of those in
+    ``against``. All others are shown.
     """
     names = list(columns[0].values)
     losses, cells = [], {name: [name] for name in names}
     for column in columns:
         means = {name: float(np.mean(values)) for name, values in column.values.items()}
-        theirs = [name for name in names if ": " in name]
+        theirs = (against or {}).get(column.name, [name for name in names if ": " in name])
         best = min(theirs, key=lambda name: means[name])
         ours = answers.get(column.name)
-        lost = ours is not None and behind(
-            np.asarray(column.values[ours]), np.asarray(column.values[best])
-        )
+        rival = np.asarray(column.values[best])
+        lost = ours is not None and behind(np.asarray(column.values[ours])[: len(rival)], rival)
         for name in names:
             text = f"{means[name]:.{column.digits}f}"
             cells[name].append(f"**{text}**" if lost and name == ours else text)

@@ -15,6 +15,7 @@ import numpy as np
 
 from priorshift._numerics import one_hot
 from priorshift._validation import check_choice, check_integer
+from priorshift.calibration.bounded import BoundedMap
 from priorshift.errors import InputError
 from priorshift.learners.base import Learner
 from priorshift.learners.trackers.components import evidence_rows
@@ -25,8 +26,9 @@ from priorshift.monitoring.shift import ShiftState, follow_shift, start_shift
 from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray, IntArray
 
-# EM steps from the class prior that rows are drawn with to the rows themselves.
-_STEPS = 3
+# EM steps from the class prior that rows are drawn with to the rows themselves: so many, and one
+# more for so many rows. Few rows say little: with many steps each ends at its likeliest class.
+_STEPS, _ROWS_A_STEP = 3, 25
 
 
 class Stream(NamedTuple):
@@ -222,15 +224,17 @@ class Deployment:
 
         The mean of the probabilities that the rows would have if the batch were the stream's next,
         each row counted once. Learners that go by likelihoods speak of what rows are drawn with:
-        from there some EM steps lead on to these rows, as far as something has changed. A row whose
-        label is known (``batch.known``) counts as that.
+        from there some EM steps lead on to these rows, as far as something has changed. They read
+        f0 as its calibration has it before ``BoundedMap`` draws small likelihood ratios up: that
+        keeps one answer from being too bold, and would be an error that all rows have in common. A
+        row whose label is known (``batch.known``) counts as that.
         """
         state, learner, source = stream.state, self.learner, self.source
         with learner.threads(source, state):
             after, proba = learner.adapt_predict(source, state, batch)
             if learner.guarded:
                 core: Any = getattr(learner, "learner", learner)
-                ratios = evidence_rows(source, core.read(source, batch))
+                ratios = evidence_rows(source, core.read(source, _unbounded(source, batch)))
                 likely, now = learner.unchanged(source, after), learner.prior(source, after)
                 counted = _counted(ratios, now)
                 proba = likely * proba + (1.0 - likely) * counted
@@ -295,6 +299,13 @@ def _counted(ratios: FloatArray, prior: FloatArray) -> FloatArray:
     ``ratios`` (n, K) are likelihood ratios, labels that are known included.
     """
     proba = ratios * prior
-    for _ in range(_STEPS):
+    for _ in range(_STEPS + len(ratios) // _ROWS_A_STEP):
         proba = ratios * (proba / proba.sum(axis=1, keepdims=True)).mean(axis=0)
     return np.asarray(proba / proba.sum(axis=1, keepdims=True))
+
+
+def _unbounded(source: Source, batch: Batch) -> Batch:
+    """The batch with f0's calibration before its bounds, where it has some."""
+    if not isinstance(source.calibration, BoundedMap):
+        return batch
+    return batch._replace(proba=source.calibration.inner(batch.f0_proba))

@@ -115,11 +115,11 @@ def test_files_of_before_are_refused_with_a_sentence(path: Path) -> None:
         load_parts(path)
 
 
-@pytest.mark.parametrize(("version", "age"), [(6, "a newer"), (2**31, "a newer"), (4, "an older")])
+@pytest.mark.parametrize(("version", "age"), [(7, "a newer"), (2**31, "a newer"), (5, "an older")])
 def test_other_formats_are_refused(version: int, age: str, whole: Path, path: Path) -> None:
     data = whole.read_bytes()
     path.write_bytes(data[:12] + version.to_bytes(4, "little") + data[16:])
-    message = rf"has file format {version}, of {age} priorshift; this version reads format 5"
+    message = rf"has file format {version}, of {age} priorshift; this version reads format 6"
     with pytest.raises(FileFormatError, match=message):
         load_parts(path)
 

@@ -22,7 +22,7 @@ from priorshift.fleet.memory import Live
 from priorshift.saving.archive import replacing
 from priorshift.typing import FloatArray
 
-_FORMAT = 2
+_FORMAT = 3
 _MAIN = "fleet.json"
 
 

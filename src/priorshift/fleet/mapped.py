@@ -27,7 +27,7 @@ from priorshift.fleet.log import entry
 from priorshift.fleet.memory import Live, Step
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
-_MAGIC, VERSION = b"psfleet\n", 2
+_MAGIC, VERSION = b"psfleet\n", 3
 _HEAD = struct.Struct("<8sII16s")
 _PAGE = 4096
 _LIVE = _PAGE // 2  # where the numbers begin that change with every call

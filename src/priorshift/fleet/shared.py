@@ -93,6 +93,8 @@ def shared_start(plan: Plan, start: FloatArray, rows: FloatArray) -> FloatArray:
     for field in (fields.TRUST, fields.FORESIGHT):
         if at[field] >= 0:
             _average(found, rows, part(field, 2))
+    if at[fields.TOLD] >= 0:
+        _average(found, rows, part(fields.TOLD, 2 + int(at[fields.TRENDS])))
     R, S = len(shares), int(at[fields.SLOTS])
     if S:
         book: dict[int, Any] = {

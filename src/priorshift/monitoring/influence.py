@@ -14,6 +14,7 @@ calibrated, G is the Fisher information of the class prior, and the estimate at 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -102,10 +103,10 @@ def moments_of(source: Source, influence: Influence) -> Moments:
     # What is rarer than one row of a class may not have shown: no variance is taken to be less than
     # half a row of each class that speaks wholly for each other one would make it.
     rare = 0.5 / np.maximum(counts, 1)
-    means, squares = class_means(source, h), class_means(source, h**2)
+    means, squares, cubes = _power_means(source, h, 3)
     seen = squares - means**2
     variances = np.maximum(seen, rare)
-    cubes = class_means(source, h**3) + 3.0 * means * (variances - seen)
+    cubes = cubes + 3.0 * means * (variances - seen)
     return Moments(variances + means**2, cubes, variances)
 
 
@@ -158,13 +159,30 @@ def class_means(source: Source, values: FloatArray) -> FloatArray:
     >>> class_means(source, np.array([[1.0], [3.0], [5.0]]))
     array([[2., 0., 5.]])
     """
-    counts = np.bincount(source.labels, minlength=len(source.prior))
-    there = np.flatnonzero(counts)
-    means = np.zeros((values.shape[1], len(counts)))
-    shares = class_shares(source.labels, getattr(source, "row_weights", None))
-    weighted = values * shares[:, None]
-    means[:, there] = np.add.reduceat(weighted, np.cumsum(counts)[there] - counts[there], axis=0).T
+    return np.asarray(_power_means(source, values, 1)[0])
+
+
+def _power_means(source: Source, values: FloatArray, most: int) -> FloatArray:
+    """Means (most, C, K) of values (n, C) and of their powers over each class, as above.
+
+    Class by class, so that a class's rows stay in the processor's memory for all powers.
+    """
+    ends, shares = _classes(source)
+    means = np.zeros((most, values.shape[1], len(source.prior)))
+    for k, (a, b) in enumerate(pairwise(ends)):
+        rows = power = values[a:b]
+        for p in range(most):
+            power = power * rows if p else rows
+            means[p, :, k] = shares[a:b] @ power
     return means
+
+
+@per_source
+def _classes(source: Source) -> tuple[list[int], FloatArray]:
+    """Where the rows of each class begin and end, and what each row counts for within it."""
+    counts = np.bincount(source.labels, minlength=len(source.prior))
+    weights = getattr(source, "row_weights", None)
+    return [0, *np.cumsum(counts).tolist()], class_shares(source.labels, weights)
 
 
 def check_prior(prior: FloatArray, n_classes: int) -> FloatArray:

@@ -25,6 +25,7 @@ cut off at 0 or not, every share then has exactly the chance asked for. The same
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -33,6 +34,7 @@ from priorshift._validation import check_chance, check_positive
 from priorshift.errors import PriorshiftWarning
 from priorshift.monitoring.influence import (
     Influence,
+    Moments,
     check_prior,
     check_proba,
     influence_at,
@@ -79,8 +81,8 @@ def batch_prior_interval(
     """
     proba = check_proba(rows, source.n_classes)
     level = check_chance("level", level, such_as=0.9)
-    influence, estimate = _estimate(source, proba)
-    return _interval(source, influence, estimate, float(len(proba)), level)
+    step = _estimate(source, proba)
+    return _interval(source, step.influence, step.moments, step.estimate, float(len(proba)), level)
 
 
 def estimate_prior(source: Source, rows: object) -> FloatArray:
@@ -99,10 +101,18 @@ def estimate_prior(source: Source, rows: object) -> FloatArray:
     >>> estimate_prior(source, np.array([[0.9, 0.1], [0.1, 0.9], [0.1, 0.9], [0.1, 0.9]])).round(3)
     array([0.25, 0.75])
     """
-    return project_simplex(_estimate(source, check_proba(rows, source.n_classes))[1])
+    return project_simplex(_estimate(source, check_proba(rows, source.n_classes)).estimate)
 
 
-def _estimate(source: Source, proba: FloatArray) -> tuple[Influence, FloatArray]:
+class _Step(NamedTuple):
+    """Influence functions at a class prior, their moments, their means over a batch (K,)."""
+
+    influence: Influence
+    moments: Moments
+    estimate: FloatArray
+
+
+def _estimate(source: Source, proba: FloatArray) -> _Step:
     """Influence functions at a class prior near the rows' own, and their means, which sum to 1.
 
     Any prior gives an unbiased estimate, and one near the truth a sharp one. The likeliest prior
@@ -114,21 +124,20 @@ def _estimate(source: Source, proba: FloatArray) -> tuple[Influence, FloatArray]
         warnings.simplefilter("ignore", PriorshiftWarning)
         prior = _ESTIMATOR.raw(source, Batch(proba, proba))
     first = _step(source, proba, prior)
-    second = _step(source, proba, project_simplex(first[1]))
-    return min(first, second, key=lambda one: _expected_error(source, one[0], one[1], len(proba)))
+    second = _step(source, proba, project_simplex(first.estimate))
+    return min(first, second, key=lambda one: _expected_error(source, one, len(proba)))
 
 
-def _step(source: Source, proba: FloatArray, prior: FloatArray) -> tuple[Influence, FloatArray]:
+def _step(source: Source, proba: FloatArray, prior: FloatArray) -> _Step:
     influence = influence_at(source, prior, len(proba))
-    return influence, influence.of(source, proba).mean(axis=0)
+    estimate = influence.of(source, proba).mean(axis=0)
+    return _Step(influence, moments_of(source, influence), estimate)
 
 
-def _expected_error(
-    source: Source, influence: Influence, estimate: FloatArray, size: float
-) -> float:
+def _expected_error(source: Source, step: _Step, size: float) -> float:
     """Squared error of the estimates, summed over classes, if the prior is what they say."""
-    prior = project_simplex(estimate)
-    squares, _, variances = moments_of(source, influence)
+    prior = project_simplex(step.estimate)
+    squares, _, variances = step.moments
     rows = (squares @ prior - prior**2) / size
     return float((rows + variances @ (prior**2 / np.maximum(source.counts, 1))).sum())
 
@@ -176,7 +185,7 @@ def prior_interval(
     influence = influence_at(source, prior, size)
     centre = prior if corrected else recentred(source, prior, size * prior >= _SEEN)
     level = check_chance("level", level, such_as=0.9)
-    return _interval(source, influence, centre, float(size), level)
+    return _interval(source, influence, moments_of(source, influence), centre, float(size), level)
 
 
 def held_out_size(source: Source, prior: FloatArray) -> float:
@@ -197,10 +206,15 @@ def held_out_size(source: Source, prior: FloatArray) -> float:
 
 
 def _interval(
-    source: Source, influence: Influence, estimate: FloatArray, size: float, level: float
+    source: Source,
+    influence: Influence,
+    found: Moments,
+    estimate: FloatArray,
+    size: float,
+    level: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Both ends, by bisection between the estimate and the ends of [0, 1]."""
-    moments = _ByShare(source, influence, size)
+    moments = _ByShare(source, influence, found, size)
     outer = np.array([np.zeros(len(estimate)), np.ones(len(estimate))])
     inside, outside = np.clip([estimate, estimate], 0.0, 1.0), outer
     reached = _accepts(estimate, outer, moments, level)
@@ -218,8 +232,8 @@ class _ByShare:
     ``size`` are the rows that the estimate rests on.
     """
 
-    def __init__(self, source: Source, influence: Influence, size: float) -> None:
-        found, counts = moments_of(source, influence), np.maximum(source.counts, 1)
+    def __init__(self, source: Source, influence: Influence, found: Moments, size: float) -> None:
+        counts = np.maximum(source.counts, 1)
         others = influence.prior * (1.0 - np.eye(len(counts)))
         others /= np.maximum(others.sum(axis=1, keepdims=True), _TINY)
         self.size = size

@@ -29,7 +29,7 @@ from priorshift._validation import check_path
 from priorshift.errors import FileFormatError, InputError
 from priorshift.typing import AnyArray
 
-VERSION = 5
+VERSION = 6
 SAVE_AGAIN = "use another copy of it, or save it again"
 
 _MAGIC = b"priorshift\r\n"

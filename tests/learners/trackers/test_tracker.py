@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,8 @@ from checks import held_memory
 from priorshift.errors import InputError
 from priorshift.experiments.paper import TABLE_2
 from priorshift.learners import EM, Regimes, Tracker
-from priorshift.learners.trackers.components import bayes, likelihoods, look, shared
+from priorshift.learners.trackers.components import bayes, likelihoods, look, shared, trends
+from priorshift.priors import MLLS
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
 from priorshift.simulation.streams import SimulatedStream
@@ -19,8 +22,14 @@ from simulated import errors, plain_source, rounds
 
 
 def test_the_parts_are_em_and_regimes(source, batches):
-    """The tracker's two groups learn as they do alone; only the trust is its own."""
-    tracker, em, regimes = Tracker(), EM(), Regimes()
+    """The tracker's two groups learn as they do alone; only the trust is its own.
+
+    Experts of such rates have no trends, and with so few held-out rows the class prior that is told
+    takes no steps of its own: it is that of both groups.
+    """
+    source = SimpleNamespace(**{**plain_source(source.prior).__dict__, "labels": np.arange(3)})
+    rates = (1.0, 0.5, 0.25, 0.125)
+    tracker, em, regimes = Tracker(rates=rates), EM(rates=rates), Regimes(rates=rates)
     one, two, three = (learner.start(source) for learner in (tracker, em, regimes))
     for batch in batches[:30]:
         one = tracker.adapt(source, one, batch)
@@ -30,7 +39,95 @@ def test_the_parts_are_em_and_regimes(source, batches):
     np.testing.assert_allclose(one.experts.counts, two.experts.counts, atol=1e-9)
     np.testing.assert_allclose(one.book.belief, three.book.belief, atol=1e-9)
     mix = one.trust[0] * em.prior(source, two) + one.trust[1] * regimes.prior(source, three)
+    np.testing.assert_allclose(one.told, one.trust, atol=1e-9)
     np.testing.assert_allclose(tracker.prior(source, one), mix, atol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 100])
+def test_the_prior_that_is_told_leads_on_and_predictions_stay(rows):
+    """With many held-out rows: of many rows nearer to the likeliest prior; classes are absent."""
+    many = plain_source(np.full(6, 1 / 6))
+    few = SimpleNamespace(**{**many.__dict__, "labels": np.arange(6)})
+    learner, gone, likeliest = Tracker(), [], []
+    for seed in range(8):
+        prior = np.random.default_rng(seed).permutation([0.6, 0.3, 0.1, 0.0, 0.0, 0.0])
+        batch, _ = rounds([prior], rows, 2.5, seed)[0]
+        (one, said), (two, again) = (
+            learner.adapt_predict(source, learner.start(source), batch) for source in (many, few)
+        )
+        np.testing.assert_array_equal(said, again)
+        np.testing.assert_array_equal(one.experts.counts, two.experts.counts)
+        np.testing.assert_array_equal(one.trust, two.trust)
+        told = learner.prior(many, one), learner.prior(few, two)
+        if rows == 1:
+            np.testing.assert_array_equal(*told)
+        end = MLLS().raw(many, batch)
+        gone.append([each[prior == 0].sum() for each in told])
+        likeliest.append([np.abs(each - end).sum() for each in told])
+    if rows == 100:
+        assert np.mean(gone, axis=0)[0] < 0.9 * np.mean(gone, axis=0)[1]
+        assert np.mean(likeliest, axis=0)[0] < 0.9 * np.mean(likeliest, axis=0)[1]
+
+
+def test_predictions_leave_trends_out(source, batches):
+    """However sure they are: what is predicted is that of experts and regimes."""
+    learner = Tracker()
+    state = learner.start(source)
+    for batch in batches[:9]:
+        state = learner.adapt(source, state, batch)
+    sure = state._replace(told=np.array([0.0, 0.0, 1.0, 0.0, 0.0]))
+    for one, other in zip(
+        learner.adapt_predict(source, state, batches[9]),
+        learner.adapt_predict(source, sure, batches[9]),
+        strict=True,
+    ):
+        if isinstance(one, np.ndarray):
+            np.testing.assert_array_equal(one, other)
+        else:
+            assert np.abs(one.latest.prior - other.latest.prior).max() > 1e-4
+    np.testing.assert_array_equal(
+        learner.predict_proba(source, state, batches[9]),
+        learner.predict_proba(source, sure, batches[9]),
+    )
+
+
+@pytest.mark.parametrize("shift", [0.002, -0.001])
+def test_a_trend_is_on_the_line_that_shares_go_along(shift):
+    """Where shares move evenly, means lag by their memory and trends do not."""
+    rates, counts = (0.5, 1 / 16, 1 / 32, 1 / 50, 1 / 100), np.zeros((5, 2))
+
+    def share(t):
+        return 0.4 + shift * (t - 1900)
+
+    for t in range(2000):
+        counts *= 1.0 - np.array(rates)[:, None]
+        counts += 50.0 * np.array([share(t), 1.0 - share(t)])
+    sums = counts.sum(axis=1)
+    ahead = trends(counts, sums, rates)
+    behind = 1 / np.array(rates)
+    np.testing.assert_allclose(counts[:, 0] / sums, share(2000) - shift * behind, atol=1e-6)
+    np.testing.assert_allclose(ahead[:, 0] / ahead.sum(axis=1), share(2000), atol=1e-6)
+    np.testing.assert_allclose(ahead.sum(axis=1), sums[[2, 4]], rtol=1e-6)
+
+
+def test_a_drifting_prior_is_nearer_than_a_window_of_the_right_length():
+    """The likeliest prior of the last five, ten or twenty batches, from equal classes to one."""
+    source, T, rows = plain_source(np.full(10, 0.1)), 200, 100
+    line = np.linspace(0.0, 1.0, T)[:, None]
+    priors = (1.0 - line) * np.full(10, 0.1) + line * np.eye(10)[0]
+    found = {length: [] for length in (0, 5, 10, 20)}
+    for seed in (0, 1):
+        learner, batches = Tracker(), [batch for batch, _ in rounds(priors, rows, 2.5, seed)]
+        state = learner.start(source)
+        for t, batch in enumerate(batches):
+            state = learner.adapt(source, state, batch)
+            found[0].append(np.abs(learner.prior(source, state) - priors[t]).mean())
+            for length in (5, 10, 20):
+                proba = np.concatenate([b.proba for b in batches[max(0, t + 1 - length) : t + 1]])
+                window = MLLS(tol=1e-5).raw(source, Batch(proba, proba))
+                found[length].append(np.abs(window - priors[t]).mean())
+    means = {length: np.mean(values) for length, values in found.items()}
+    assert means[0] < 0.95 * min(means[5], means[10], means[20])
 
 
 @settings(max_examples=10)

@@ -30,6 +30,7 @@ from priorshift.learners.trackers.records import (
     plan_of,
     rounded,
     to_row,
+    trends_of,
 )
 from priorshift.risk import compiled
 from priorshift.source import Batch, Source
@@ -474,6 +475,30 @@ def fresh_ensemble(experts: int, classes: int) -> Ensemble:
     [0.5, 0.5]
     """
     return Ensemble(np.zeros((experts, classes)), np.full(experts, 1.0 / experts))
+
+
+def trends(counts: FloatArray, sums: FloatArray, rates: tuple[float, ...]) -> FloatArray:
+    r"""Counts (G, K) of trends: where the class prior is, if it goes on as it went.
+
+    A mean that forgets at the rate :math:`\lambda` looks :math:`1 / \lambda` rounds back from the
+    next batch. On the line through the means of two experts the next batch is as far ahead of the
+    faster one as that says: :math:`m_1 + (m_1 - m_2) \lambda_2 / (\lambda_1 - \lambda_2)`. A
+    trend rests on as many rows as the slower one: with half the rate that has the variance, about,
+    of the faster one's mean. ``sums`` (J,) are those of the experts' counts, or of what ``counts``
+    (J, K) are the change of.
+
+    Examples
+    --------
+    >>> rates = (1 / 16, 1 / 32)  # 16 and 32 rounds back, where a class fell by 0.01 a round
+    >>> trends(np.array([[0.46, 0.54], [0.62, 0.38]]), np.ones(2), rates).round(6).tolist()
+    [[0.3, 0.7]]
+    """
+    leader, number = trends_of(rates)
+    one = leader + 2 * np.arange(number)
+    fast, slow = np.asarray(rates)[one], np.asarray(rates)[one + 1]
+    ahead = slow / (fast - slow)
+    scale = (1.0 + ahead) * sums[one + 1] / sums[one]
+    return np.asarray(scale[:, None] * counts[one] - ahead[:, None] * counts[one + 1])
 
 
 def smoothing_rows(classes: int) -> float:

@@ -25,6 +25,8 @@ from priorshift.typing import FloatArray, IntArray
 
 State = TypeVar("State")
 _NOTHING = np.empty((0, 0))
+# The fastest rate that a trend goes on from; how much slower the second expert of it has to be.
+_SLOW, _APART = 1 / 16, 0.75
 # Kept in float32: a part in 10^7 of a count is nothing that rows could tell.
 _SINGLE = {fields.EXPERT_COUNTS, fields.MOVES, fields.USED, fields.PULL, fields.RECENT}
 
@@ -91,6 +93,7 @@ def make_plan(
     ([(), (2, 2), (2,), (2,), (2,), ()], 12)
     """
     J, S, K = len(rates), slots, len(source.prior)
+    leader, G = trends_of(rates) if both else (0, 0)
     shapes: list[tuple[int, tuple[int, ...]]] = [
         (fields.T, ()),
         (fields.EXPERT_COUNTS, (J, K)),
@@ -101,11 +104,11 @@ def make_plan(
         rest = (fields.ROWS, fields.USED, fields.FIRST, fields.LAST)
         shapes += [*((field, (S,)) for field in rest), (fields.SURPRISE, ())]
     if both:
-        shapes += [(fields.TRUST, (2,)), (fields.FORESIGHT, (2,))]
+        shapes += [(fields.TRUST, (2,)), (fields.FORESIGHT, (2,)), (fields.TOLD, (2 + G,))]
     shapes += [(fields.MASS, (K,)), (fields.PULL, (J + S,)), (fields.SIZE, ())]
     parts, at = _laid_out(shapes)
-    at[fields.SLOTS] = S
-    settings = np.zeros(fields.CHANCE + 1)
+    at[[fields.SLOTS, fields.TRENDS, fields.LEADER]] = S, G, leader
+    settings = np.zeros(fields.STEPS + 1)
     for place, number in numbers.items():
         settings[place] = number
     return Plan(
@@ -119,6 +122,23 @@ def make_plan(
         np.zeros(K),
         np.zeros(0),
     )
+
+
+def trends_of(rates: tuple[float, ...]) -> tuple[int, int]:
+    """The first expert that a trend goes on from, and how many trends there are.
+
+    Experts that forget slowly come in pairs, each with a trend; faster ones have nothing to tell of
+    a trend but noise. Rates that are too close to each other have none.
+
+    Examples
+    --------
+    >>> trends_of((1.0, 0.5, 1 / 16, 1 / 32, 1 / 64)), trends_of((0.02, 0.019))
+    ((2, 1), (0, 0))
+    """
+    leader = sum(rate > _SLOW for rate in rates)
+    pairs = list(zip(rates[leader::2], rates[leader + 1 :: 2], strict=False))
+    apart = all(slow <= _APART * fast for fast, slow in pairs)
+    return leader, len(pairs) if apart else 0
 
 
 def with_caution(plan: Plan, chance: float, squares: FloatArray, calls: FloatArray) -> Plan:

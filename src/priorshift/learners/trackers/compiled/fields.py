@@ -16,6 +16,7 @@ from __future__ import annotations
     SURPRISE,
     TRUST,
     FORESIGHT,
+    TOLD,
     MASS,
     PULL,
     SIZE,
@@ -27,8 +28,9 @@ from __future__ import annotations
     CALLS,
     RECENT,
     RECENT_WEIGHTS,
-) = range(24)
-SLOTS, FIELDS = 24, 25  # the number of slots for regimes; how many entries there are
+) = range(25)
+# The number of slots for regimes and of trends, the first expert of a trend; how many entries.
+SLOTS, TRENDS, LEADER, FIELDS = 25, 26, 27, 28
 
 # Places in the array of settings.
-SHARE, SMOOTHING, PATIENCE, LEARN, TRUST_SHARE, CHANCE = range(6)
+SHARE, SMOOTHING, PATIENCE, LEARN, TRUST_SHARE, CHANCE, STEPS = range(7)

@@ -23,6 +23,8 @@ from priorshift.learners.trackers.compiled.fields import (
     PULL,
     ROWS,
     SLOTS,
+    TOLD,
+    TRENDS,
     TRUST,
     USED,
 )
@@ -34,7 +36,8 @@ class Row(NamedTuple):
 
     Of J experts, S regimes and K classes: ``experts`` (J, K), ``weights`` (J,), ``counts`` (S, K),
     ``moves`` (S, S), ``belief``, ``rows``, ``used``, ``first``, ``last`` (S,), ``trust`` and
-    ``foresight`` (2,) or (0,), ``mass`` (K,), ``pull`` (J + S,).
+    ``foresight`` (2,), ``told`` (2 + G,) with G trends, or (0,) all three, ``mass`` (K,), ``pull``
+    (J + S,).
     """
 
     experts: Any
@@ -48,6 +51,7 @@ class Row(NamedTuple):
     last: Any
     trust: Any
     foresight: Any
+    told: Any
     mass: Any
     pull: Any
 
@@ -69,6 +73,7 @@ def parts_of(x: Any, at: Any, J: int, K: int) -> Row:
         x[at[LAST] : at[LAST] + S],
         x[at[TRUST] : at[TRUST] + both],
         x[at[FORESIGHT] : at[FORESIGHT] + both],
+        x[at[TOLD] : at[TOLD] + both + at[TRENDS]],
         x[at[MASS] : at[MASS] + K],
         x[at[PULL] : at[PULL] + J + S],
     )
@@ -77,10 +82,11 @@ def parts_of(x: Any, at: Any, J: int, K: int) -> Row:
 class Space(NamedTuple):
     """What a round of up to n rows works in.
 
-    Of all H components: ``alpha`` (H, K) their counts before the batch, in the end those after it,
-    ``found`` (H, K) the batch as each explains it, ``centre`` (H, K) the class priors that its rows
-    were seen under; ``sums``, ``before``, ``evidence``, ``weights`` (H,) the sums of their counts,
-    their weights before and after the batch, and what the batch says of each.
+    Of all H components, and after them G trends: ``alpha`` (H + G, K) their counts before the
+    batch, in the end those after it, ``found`` the batch as each explains it, ``centre`` the class
+    priors that its rows were seen under; ``sums``, ``evidence``, ``told`` (H + G,) the sums of
+    their counts, what the batch says of each, their weights in the class prior that is told;
+    ``before``, ``weights`` (H,) the components' weights before and after the batch.
     """
 
     alpha: Any
@@ -90,6 +96,7 @@ class Space(NamedTuple):
     before: Any
     evidence: Any
     weights: Any
+    told: Any
     step: Any
     classes: Any
     columns: Any
@@ -100,15 +107,16 @@ class Space(NamedTuple):
 def space_of(at: Any, J: int, K: int, rows: int) -> Space:
     """New space."""
     S = at[SLOTS]
-    H = J + S
+    H, every = J + S, J + S + at[TRENDS]
     return Space(
-        np.empty((H, K)),
-        np.empty((H, K)),
-        np.empty((H, K)),
+        np.empty((every, K)),
+        np.empty((every, K)),
+        np.empty((every, K)),
+        np.empty(every),
         np.empty(H),
+        np.empty(every),
         np.empty(H),
-        np.empty(H),
-        np.empty(H),
+        np.empty(every),
         np.empty((S, S)),
         np.empty((4, K)),
         np.empty((2, K, rows)),

@@ -12,12 +12,14 @@ from priorshift.learners.trackers.compiled.careful import keep_answers, weigh, w
 from priorshift.learners.trackers.compiled.fields import (
     CHANCE,
     FORESIGHT,
+    LEADER,
     LEARN,
     PATIENCE,
     SHARE,
     SIZE,
     SLOTS,
     SMOOTHING,
+    STEPS,
     SURPRISE,
     TRUST,
     TRUST_SHARE,
@@ -42,9 +44,11 @@ _TINY = 1e-300
 
 @borrowing
 def _believe(
-    p: Row, keep: Any, prior: Any, smoothing: float, alpha: Any, sums: Any, base: Any
+    p: Row, keep: Any, leader: int, prior: Any, smoothing: float, alpha: Any, sums: Any, base: Any
 ) -> None:
-    """Dirichlet counts (H, K) of all components before the next batch, and their sums.
+    """Dirichlet counts (H + G, K) of components and trends before the next batch, and their sums.
+
+    ``leader`` is the first expert that a trend goes on from.
 
     A slot without a regime gets a sum of 0 and no counts: nothing is believed of it.
     """
@@ -65,6 +69,14 @@ def _believe(
             for k in range(K):
                 alpha[J + s, k] = p.counts[s, k] + base[k]
             sums[J + s] = total(alpha[J + s])
+    H = J + len(p.first)
+    for g in range(len(alpha) - H):
+        one = leader + 2 * g
+        ahead = (1.0 - keep[one + 1]) / (keep[one + 1] - keep[one])
+        scale = (1.0 + ahead) * sums[one + 1] / sums[one]
+        for k in range(K):
+            alpha[H + g, k] = max(scale * alpha[one, k] - ahead * alpha[one + 1, k], base[k])
+        sums[H + g] = total(alpha[H + g])
 
 
 @inlined
@@ -109,25 +121,85 @@ def _trust(weights: Any, share: float, lead: float) -> Any:
     return one, two
 
 
+@inlined
+def _tell(p: Row, weights: Any, share: float, evidence: Any, told: Any, one: bool) -> None:
+    """Weights (H + G,) of components and trends in the class prior that is told, into ``told``.
+
+    ``weights`` (H,) are those within experts and within regimes; of ``evidence`` (H + G,) that of
+    trends is read, after that of both groups in ``told[:2]``.
+    """
+    H, J, members = len(weights), len(p.experts), len(p.told)
+    least, most, whole = max(share / members, _TINY), -math.inf, 0.0
+    for m in range(members):
+        lead = told[m]
+        if m > 1:
+            lead = math.log(evidence[H + m - 2]) if one else evidence[H + m - 2]
+        p.told[m] = math.log(p.told[m] * (1.0 - share) + least) + lead
+        most = max(most, p.told[m])
+    for m in range(members):
+        p.told[m] = math.exp(p.told[m] - most)
+        whole += p.told[m]
+    for m in range(members):
+        p.told[m] /= whole
+    for h in range(H):
+        told[h] = weights[h] * (p.told[0] if h < J else p.told[1])
+    for m in range(2, members):
+        told[H + m - 2] = p.told[m]
+
+
 @borrowing
-def _keep_latest(p: Row, sums: Any, rows: int, weights: Any, posterior: Any) -> Any:
-    """The class prior after the batch, as the components see it together; return its rows."""
-    H, K = posterior.shape
+def _keep_latest(p: Row, leader: int, sums: Any, rows: int, weights: Any, posterior: Any) -> Any:
+    """The class prior after the batch, as components and trends see it together; return its rows.
+
+    What late labels move in the faster expert of a trend moves the trend.
+    """
+    K, own = len(p.mass), len(p.pull)
     spread = 0.0
     for k in range(K):
         p.mass[k] = 0.0
-    for h in range(H):
+    for h in range(own):
         p.pull[h] = 0.0
+    for h in range(len(weights)):
         if weights[h] > 0.0:
             whole = sums[h] + rows
             pull = weights[h] / whole
-            p.pull[h] = pull
+            p.pull[h if h < own else leader + 2 * (h - own)] += pull
             for k in range(K):
                 p.mass[k] += pull * posterior[h, k]
             squares = dot(posterior[h], posterior[h]) / (whole * whole)
             spread += weights[h] * ((1.0 - squares) / (whole + 1.0) + squares)
     mean = dot(p.mass, p.mass)
     return max((1.0 - mean) / max(spread - mean, _TINY) - 1.0, 0.0)
+
+
+@borrowing
+def _lead_on(
+    p: Row, sums: Any, weights: Any, found: Any, ratios: Any, steps: int, classes: Any
+) -> None:
+    """EM steps of the class prior that is told, which all components go together.
+
+    ``found`` (H + G, K) is the batch as each explains it: these rows are shared out anew.
+    """
+    K, rows, pulled = len(p.mass), len(ratios), 0.0
+    fixed, weighed = classes[2], classes[3]
+    for k in range(K):
+        fixed[k] = p.mass[k]
+    for h in range(len(weights)):
+        if weights[h] > 0.0:
+            pull = weights[h] / (sums[h] + rows)
+            pulled += pull
+            for k in range(K):
+                fixed[k] -= pull * found[h, k]
+    for _ in range(steps):
+        for k in range(K):
+            weighed[k] = 0.0
+        for i in range(rows):
+            row = ratios[i]
+            scale = 1.0 / dot(p.mass, row)
+            for k in range(K):
+                weighed[k] += scale * row[k]
+        for k in range(K):
+            p.mass[k] = max(fixed[k], 0.0) + pulled * p.mass[k] * weighed[k]
 
 
 @borrowing
@@ -150,17 +222,18 @@ def _follow(
     J, K = p.experts.shape
     S, rows = len(p.first), len(ratios)
     H, one, both = J + S, rows == 1, at[TRUST] >= 0
-    sums, before, evidence, weights = w.sums, w.before, w.evidence, w.weights
+    sums, before, evidence, weights, told = w.sums, w.before, w.evidence, w.weights, w.told
     if not one:
         turn(ratios, w.columns)
     x[at[T]] += 1.0
-    _believe(p, keep, prior, numbers[SMOOTHING], w.alpha, sums, w.classes[0])
+    _believe(p, keep, at[LEADER], prior, numbers[SMOOTHING], w.alpha, sums, w.classes[0])
     _lend(p.weights, numbers[SHARE], before)
     if S > 0:
         transitions(p, w.step)
         expected(p, w.step, before[J:])
     for h in range(H):
         weights[h] = before[h]
+    for h in range(len(sums)):
         if sums[h] <= 0.0:
             evidence[h] = 0.0
         elif one:
@@ -185,21 +258,23 @@ def _follow(
         for k in range(K):
             p.experts[j, k] = keep[j] * p.experts[j, k] + w.found[j, k]
     if S > 0:
-        expert_nats, nats = nats, bayes(weights[J:], evidence[J:], one)
+        expert_nats, nats = nats, bayes(weights[J:], evidence[J:H], one)
         ahead, hindsight = expert_nats - nats, nats - expert_nats
         if both:
             foresight = hindsight
+            told[0], told[1] = expert_nats, nats
+            _tell(p, weights, numbers[TRUST_SHARE], evidence, told, one)
             if not one:
                 forecast = w.classes[1]
                 _forecast(w.alpha[:J], sums[:J], before[:J], forecast)
                 foresight = -_mean_nats(ratios, forecast)
-                _forecast(w.alpha[J:], sums[J:], before[J:], forecast)
+                _forecast(w.alpha[J:H], sums[J:H], before[J:], forecast)
                 foresight += _mean_nats(ratios, forecast)
             _trust(p.foresight, numbers[TRUST_SHARE], foresight)
             one_lent, two_lent = _trust(p.trust, numbers[TRUST_SHARE], hindsight)
             nats = log_sum(expert_nats, nats, one_lent, two_lent)
         if numbers[LEARN] > 0.0:
-            learn(p, x[at[T]], rows, w.step, before[J:], weights[J:], w.found[J:])
+            learn(p, x[at[T]], rows, w.step, before[J:], weights[J:], w.found[J:H])
             x[at[SURPRISE]] = max(0.0, x[at[SURPRISE]] + ahead)
             if x[at[SURPRISE]] > numbers[PATIENCE]:
                 best = 0
@@ -215,11 +290,16 @@ def _follow(
         two_trust = p.trust[1] if both else 1.0
         for h in range(H):
             weights[h] *= one_trust if h < J else two_trust
-    for h in range(H):
+    if not both:
+        for h in range(H):
+            told[h] = weights[h]
+    for h in range(len(sums)):
         if sums[h] > 0.0:
             for k in range(K):
                 w.alpha[h, k] += w.found[h, k]
-    x[at[SIZE]] = _keep_latest(p, sums, rows, weights, w.alpha)
+    x[at[SIZE]] = _keep_latest(p, at[LEADER], sums, rows, told, w.alpha)
+    if both and not one:
+        _lead_on(p, sums, told, w.found, ratios, int(numbers[STEPS]), w.classes)
     return nats
 
 
@@ -431,7 +511,7 @@ def forecasts(rows: Any, found: Any, at: Any, keep: Any, prior: Any, numbers: An
     weights = w.weights
     for m in range(len(rows)):
         p = parts_of(rows[m], at, J, K)
-        _believe(p, keep, prior, numbers[SMOOTHING], w.alpha, w.sums, w.classes[0])
+        _believe(p, keep, at[LEADER], prior, numbers[SMOOTHING], w.alpha, w.sums, w.classes[0])
         _lend(p.weights, numbers[SHARE], weights)
         if S > 0:
             transitions(p, w.step)
