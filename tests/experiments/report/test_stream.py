@@ -262,6 +262,8 @@ def test_windows_of_time_of_files_and_of_arrays(clf, log, window):
         report(clf, P, y, timestamps=times.astype(float), window=window),
         report(clf, log, "y", timestamps="ts", window=window, drop="id"),
         report(clf, P, y, timestamps=60.0 * np.arange(len(y)), batch_size=300),
+        report(clf, P, y, timestamps=np.datetime_as_string(times), window=window),
+        report(clf, P, y, timestamps=[f"{t} +00:00" for t in times], batch_size=300),
     ]
     assert [found.findings.batches for found in kinds[:3]] == ["windows of 5 hours"] * 3
     assert {len(found.findings.history) for found in kinds} == {10}
@@ -292,6 +294,10 @@ def test_what_will_not_do(clf, log, tmp_path):
         report(clf, log, timestamps="when", drop=["id", "ts", "y"])
     with pytest.raises(InputError, match="2 entries for 5 rows"):
         report(clf, np.full((5, 3), 1 / 3), timestamps=[1, 2])
+    with pytest.raises(InputError, match="timestamps, row 4: holds 'noon', not a time; give ISO"):
+        report(clf, np.full((5, 3), 1 / 3), timestamps=["0", "1", "2", "noon", "4"], window="1h")
+    with pytest.raises(InputError, match="timestamps, row 5: timestamp is nan"):
+        report(clf, np.full((5, 3), 1 / 3), timestamps=[0, 1, 2, 3, np.nan])
     with pytest.raises(InputError, match="batch_size"):
         report(clf, np.full((5, 3), 1 / 3), batch_size=0)
     with pytest.raises(InputError, match="which the model does not know"):
