@@ -109,7 +109,7 @@ def test_truth_values_as_programs_write_them(kind, tmp_path):
         rows = [[size, words[member]] for size, member in plain.values.tolist()]
         np.testing.assert_allclose(clf.predict_proba(columns.X(rows, 0)), expected)
     for wrong in ("yes", "2", "0.5"):
-        with pytest.raises(InputError, match=rf"row 8, column 'member': holds \('{wrong}'\), and"):
+        with pytest.raises(InputError, match=rf"row 8, column 'member': holds '{wrong}', and"):
             columns.X([["1", "true"], ["1", wrong]], 6)
     if kind == "bool":  # left to pandas, a gap would be true
         with pytest.raises(InputError, match=r"row 8, column 'member': has no value \(''\), and"):

@@ -379,9 +379,10 @@ class Columns:
             truth = _TRUTHS.get(str(cell).strip().lower())
             if truth is None and not (gaps and is_missing(cell)):
                 where = self.table.where(first + i, place)
-                what = "has no value" if is_missing(cell) else "holds"
+                text = repr(str(cell)[:40])
+                what = f"has no value ({text})" if is_missing(cell) else f"holds {text}"
                 raise InputError(
-                    f"{where}: {what} ({str(cell)[:40]!r}), and the held-out set has truth values "
+                    f"{where}: {what}, and the held-out set has truth values "
                     "there: give true or false, or 1 or 0"
                 )
             found.append(truth)

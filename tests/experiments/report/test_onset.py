@@ -6,7 +6,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from benchmarks.onset import BATCHES, COURSES, LATER, MODELS, SOURCE, draw, followed
+from benchmarks.onset import BATCH, BATCHES, COURSES, LATER, MODELS, SOURCE, draw, followed
 from benchmarks.onset import main as benchmark
 
 from priorshift import LabelShiftClassifier, report
@@ -32,6 +32,21 @@ def test_the_range_has_the_true_beginning(kind, model):
     assert np.mean(held) >= 0.9
     # A range is not the whole stream.
     assert np.median(widths) <= BATCHES * (0.5 if kind in ("slowly", "in two steps") else 0.25)
+
+
+def test_a_class_prior_that_never_rests_hides_no_jump():
+    """Shares go up and down with every batch, by far more than the noise of their rows."""
+    held = []
+    for seed in range(20):
+        up_and_down = np.random.default_rng(seed).normal(0.0, 0.25, BATCHES).repeat(BATCH)
+
+        def jump(at, wobble=up_and_down):
+            return np.clip(1.0 * (at >= 0.5) + wobble, -0.8, 1.6)
+
+        clf = followed(seed, jump, MODELS["strong"], 2000, **QUICK)
+        found = onset(clf.source_, clf.stream_.history)
+        held.append(found.first <= BATCHES // 2 <= found.last)
+    assert np.mean(held) >= 0.9
 
 
 def test_a_change_that_is_over_is_called_so():
@@ -78,7 +93,10 @@ def test_beginnings_are_those_of_least_squares():
             both = np.column_stack([np.ones(10), w])
             gains.append(0.5 * (squares(both[:, :1]) - squares(both)))
         expected.append(max(gains))
-    np.testing.assert_allclose(_beginnings(read, rows, held_out), expected, rtol=1e-6)
+    found, scatter = _beginnings(read, rows, held_out)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    left = squares(np.ones((10, 1))) - 2.0 * max(expected)
+    assert scatter == pytest.approx(left / (8 * 2), rel=1e-6)
 
 
 def test_pieces_are_the_best_of_all():

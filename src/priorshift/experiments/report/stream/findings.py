@@ -137,7 +137,9 @@ class Findings:
     def _since_when(self) -> list[Answer]:
         if not self.moved:
             return []
-        began = onset(self.clf.source_, self.clf.stream_.history)
+        history = self.clf.stream_.history
+        assert history is not None  # history_ would have refused
+        began = onset(self.clf.source_, history)
         if began.over and self.shift.since is None:
             far = int(np.argmax(self.distances))
             names = dict.fromkeys((self._batches(far, far), self._when(far, far)))

@@ -6,15 +6,19 @@ what was read of the :math:`n_t` rows of record t, and the held-out set the reco
 
 .. math:: \bar x_t \approx N(\mu_t, S / n_t).
 
+Where neighbouring records differ by more than that, by the median, their S is as many times as
+large.
+
 1. *Pieces.* The history is cut into pieces of constant :math:`\mu`, each of which pays, in
    likelihood, for the places that its cut was chosen from. The departure begins behind the last
    piece that the first, which has the held-out set in it, does not contradict.
 2. *Beginnings.* Inside of that piece and of the next, every beginning a and end b of a straight
    change :math:`\mu_t = \alpha + w_t \delta` is tried, w going from 0 at a to 1 at b; at once is
    b = a. Of beginnings, those stay whose likelihood, at their best, is within :math:`\xi` of the
-   largest. For a jump that is small beside the noise of a record the largest is ahead of the true
-   beginning by at most :math:`\xi` with a chance of :math:`(1 - e^{-\xi})^2`: two random walks,
-   one on either side, that drift down.
+   largest. The largest is ahead of the truth by what random walks that drift down reach at most,
+   two around a and two around b: by less than :math:`\xi` with a chance of
+   :math:`(1 - e^{-\xi})^4`. Where records scatter more around the best than S says,
+   :math:`\xi` is as many times as large.
 3. *The test.* A stream without a shift passes p = 0.01 with a chance of 0.01: the first departure
    has begun when it is passed.
 """
@@ -66,7 +70,7 @@ def onset(source: Source, history: History) -> Onset:
     >>> from priorshift import LabelShiftClassifier
     >>> P, y = np.repeat([[0.9, 0.1], [0.2, 0.8]], 100, axis=0), np.repeat([0, 1], 100)
     >>> clf = LabelShiftClassifier.from_probabilities(P, y, learner="fth")
-    >>> for first in [50] * 20 + [90] * 20:  # from the 21st batch on nearly all are of class 1
+    >>> for first in [50] * 20 + [100] * 20:  # from the 21st batch on all are of class 1
     ...     clf = clf.adapt(P[first : first + 100])
     >>> onset(clf.source_, clf.stream_.history)
     Onset(first=20, last=20, over=False)
@@ -79,8 +83,9 @@ def onset(source: Source, history: History) -> Onset:
         start, stop = max(pieces[away[-1] - 1][0], 1), pieces[away[-1]][1]
     else:  # nothing is cut off that is away
         start, stop = 1, len(rows)
-    likely = _beginnings(read[start:stop], rows[start:stop], rows[0])
-    places = start - 1 + np.flatnonzero(likely >= likely.max() + math.log1p(-math.sqrt(LEVEL)))
+    likely, scatter = _beginnings(read[start:stop], rows[start:stop], rows[0])
+    behind = -math.log1p(-(LEVEL**0.25)) * max(scatter, 1.0)
+    places = start - 1 + np.flatnonzero(likely >= likely.max() - behind)
     low, high = int(places[0]), int(places[-1])
     passed = np.flatnonzero(history.field("shift_log_p") <= math.log(_CHANCE))
     if len(away) < 2 and len(passed):
@@ -102,6 +107,12 @@ def _records(source: Source, history: History) -> tuple[FloatArray, FloatArray]:
     kept = np.flatnonzero(values > _FLAT * max(float(values[-1]), _FLAT))
     kept = kept[-max(int(rows[0] / _ROWS), 1) :]
     read = (history.read - mean) @ (axes[:, kept] / np.sqrt(values[kept]))
+    # A class prior that goes up and down with every batch is no change of it.
+    gaps = (np.diff(read, axis=0) ** 2).sum(axis=1) / (1.0 / rows[1:-1] + 1.0 / rows[2:])
+    restless = 1.0
+    if len(gaps) and len(kept):
+        restless = max(float(np.median(gaps) / chdtri(len(kept), 0.5)), 1.0)
+    read, rows[0] = read / math.sqrt(restless), restless * rows[0]
     return np.concatenate([np.zeros((1, read.shape[1])), read]), rows
 
 
@@ -126,8 +137,11 @@ def _pieces(read: FloatArray, rows: FloatArray) -> tuple[list[tuple[int, int]], 
     return list(pairwise(edges)), [bool(one <= chdtri(d, _CHANCE)) for one in odd]
 
 
-def _beginnings(read: FloatArray, rows: FloatArray, held_out: float) -> FloatArray:
-    """Log-likelihoods (m,) of a straight change that begins with each record, each at its best."""
+def _beginnings(read: FloatArray, rows: FloatArray, held_out: float) -> tuple[FloatArray, float]:
+    """Log-likelihoods (m,) of a straight change that begins with each record, each at its best.
+
+    And the mean square around the best of all, which is 1 where S is right.
+    """
     number = len(read)
     total = held_out + rows.sum()
     edge = np.concatenate([[0.0], np.cumsum(rows)])
@@ -150,4 +164,6 @@ def _beginnings(read: FloatArray, rows: FloatArray, held_out: float) -> FloatArr
         ww = (square + edge[a] ** 2 * (edge[b] - edge[a])) / long**2 + edge[-1] - edge[b]
         gains = ((wx - w[:, None] * mean) ** 2).sum(axis=1) / (ww - w**2 / total)
         found[a] = 0.5 * float(gains.max())
-    return found
+    square = float(rows @ (read**2).sum(axis=1)) - total * float(mean @ mean)
+    left = square - 2.0 * float(found.max())
+    return found, left / (max(number - 1, 1) * max(read.shape[1], 1))
