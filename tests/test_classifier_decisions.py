@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from priorshift import FileFormatError, LabelShiftClassifier, load
+from priorshift.errors import InputError, InputTypeError, PriorshiftWarning
 from saved_files import forge
 
 COSTS = [[0, 10], [1, 0]]
@@ -243,3 +246,30 @@ def test_forged_settings_are_refused(name: str, value: Any, tmp_path: Path) -> N
     forge(tmp_path / "model", tmp_path / "forged", change)
     with pytest.raises(FileFormatError):
         load(tmp_path / "forged")
+
+
+def test_arguments_in_the_wrong_place_are_told_where_they_belong() -> None:
+    clf, X = fitted(), draw(5, 9)[0]
+    with pytest.raises(InputError, match=r"or ask for threshold_for\('recall', precision=0.8\)"):
+        clf.threshold_for(precision=0.8)
+    with pytest.raises(InputError, match=r"or ask for threshold_for\('top-k', share=0.1\)"):
+        clf.threshold_for("cost", share=0.1)
+    with pytest.raises(InputTypeError, match=r"not costs=: costs and abstain belong to the clas"):
+        clf.decide(X, costs=COSTS)
+    clf.set_params(costs=COSTS).decide(X)
+
+
+def test_a_precision_that_the_held_out_rows_do_not_show_is_told() -> None:
+    P, y = [0.1] * 40 + [0.6] * 40 + [0.9] * 20, [0] * 40 + [0, 1] * 20 + [1] * 20
+    clf = LabelShiftClassifier.from_probabilities(P, y, learner="fth")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for kept in (0.5, 0.9, 0.95):  # 20 rows of 21 are 0.952
+            assert math.isfinite(clf.threshold_for("recall", precision=kept))
+    with pytest.warns(PriorshiftWarning, match="is not shown: only 20 held-out rows are at or"):
+        assert math.isfinite(clf.threshold_for("recall", precision=0.9999))
+    clf = LabelShiftClassifier.from_probabilities(P[:80], y[:80], learner="fth")
+    with pytest.warns(
+        PriorshiftWarning, match=r"no threshold keeps precision=0.9: the most .* 0.5;"
+    ):
+        assert clf.threshold_for("recall", precision=0.9) == math.inf

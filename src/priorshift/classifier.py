@@ -35,6 +35,7 @@ from priorshift.decisions import (
     abstained,
     as_costs,
     best_threshold,
+    doubt,
     exact_sets,
     held_out_now,
     needed_confidence,
@@ -731,7 +732,7 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         """
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
-    def decide(self, X: Any) -> AnyArray:
+    def decide(self, X: Any, **settings: Any) -> AnyArray:
         """The action of least expected cost for each row, under the present class prior.
 
         Without ``costs`` that is the most probable class. With ``abstain`` the array holds objects,
@@ -747,6 +748,12 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         >>> clf.predict([[0.8, 0.2]]).tolist(), clf.decide([[0.8, 0.2]]).tolist()
         (['no'], ['yes'])
         """
+        if settings:
+            name = next(iter(settings))
+            raise InputTypeError(
+                f"decide takes rows alone, not {name}=: costs and abstain belong to the "
+                "classifier, as LabelShiftClassifier(..., costs=) or clf.set_params(costs=)"
+            )
         costs = _check_decisions(self.costs, self.abstain, self.classes_)
         stream = self.stream_
         proba = self.deployment_.predict_proba(stream, self._read(X))
@@ -813,7 +820,12 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             table = costs.table[np.ix_(order, order)]
         today = self._today(self.stream_)
         score, positive = today.proba[:, place], today.labels == place
-        return best_threshold(score, positive, today.weights, metric, costs=table, **given)
+        found = best_threshold(score, positive, today.weights, metric, costs=table, **given)
+        if precision is not None:
+            odd = doubt(score, positive, today.weights, found, precision)
+            if odd is not None:
+                warnings.warn(odd, PriorshiftWarning, stacklevel=2)
+        return found
 
     def predict_set(self, X: Any, level: float = 0.9, *, coverage: str = "per-class") -> AnyArray:
         """Which classes each row may be of, (n, K) of bool, the true one among them at this level.

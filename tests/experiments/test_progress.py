@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import time
 
 import pytest
 
@@ -128,6 +129,38 @@ def test_lines_can_be_left_out_elsewhere_than_on_a_terminal():
     progress.show(status)
     progress.say("a: done")
     assert stream.getvalue() == "a: done\n"
+
+
+@pytest.mark.parametrize("kind", [io.StringIO, Terminal])
+def test_long_work_without_a_measure_is_named_once(kind, monkeypatch):
+    monkeypatch.setattr("priorshift.experiments.progress._WAITED", 0.02)
+    stream, quiet = kind(), kind()
+    for progress in (Progress(stream=stream, log=False), Progress(stream=quiet, quiet=True)):
+        with progress.waiting("fitting"):
+            time.sleep(0.3)
+        progress.say("done")
+    assert (stream.getvalue(), quiet.getvalue()) == ("fitting\ndone\n", "")
+    monkeypatch.setattr("priorshift.experiments.progress._WAITED", 60.0)
+    short = kind()
+    with pytest.raises(ValueError, match="wrong"), Progress(stream=short).waiting("fitting"):
+        raise ValueError("wrong")
+    assert short.getvalue() == ""
+
+
+@pytest.mark.parametrize("command", ["fit", "report"])
+def test_commands_that_fit_say_so(command, monkeypatch, tmp_path, capsys):
+    from priorshift.cli import main
+
+    hold = tmp_path / "hold.csv"
+    hold.write_text("p_0,p_1,y\n" + "0.9,0.1,0\n0.2,0.8,1\n" * 30)
+    words = [command, "--hold", str(hold), "--label", "y", "--proba-columns", "p_*"]
+    words += ["--learner", "fth", "-o", str(tmp_path / "out")]
+    words += ["--stream", str(hold)] if command == "report" else []
+    monkeypatch.setattr("priorshift.experiments.progress._WAITED", 0.0)
+    assert main(words) == 0
+    assert f"priorshift: measuring the model on {hold} ...\n" in capsys.readouterr().err
+    assert main([*words, "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -301,3 +302,19 @@ def test_streams_of_a_key_adapt_by_themselves(tables, tmp_path):
         adapt_table(clf, replace(run, state=str(tmp_path / "state")))
     with pytest.raises(InputError, match="--key"):
         adapt_table(clf, replace(run, key="no such column"))
+
+
+def test_an_output_that_is_replaced_is_told(tables, tmp_path):
+    out, state = tmp_path / "out.csv", str(tmp_path / "state")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        adapt_table(load(tables.source), run_of(tables, out, state=state))
+        adapt_table(load(tables.source), run_of(tables, out, state=state))  # it goes on, or is done
+    whole = out.read_bytes()
+    with pytest.warns(PriorshiftWarning, match=rf"with {len(whole):,} bytes, and is replaced"):
+        adapt_table(load(tables.source), run_of(tables, out, batching=Batching(100)))
+    assert out.read_bytes() != whole
+    out = tmp_path / "out.parquet"
+    adapt_table(load(tables.source), run_of(tables, out))
+    with pytest.warns(PriorshiftWarning, match="and is replaced"):
+        adapt_table(load(tables.source), run_of(tables, out))

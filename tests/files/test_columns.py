@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -20,7 +21,7 @@ from sklearn.preprocessing import OneHotEncoder
 from priorshift import LabelShiftClassifier
 from priorshift.errors import InputError
 from priorshift.files.columns import Columns, label_values, seconds, typed_labels
-from priorshift.files.tables import Table
+from priorshift.files.tables import Table, open_table
 
 
 def table(names):
@@ -51,6 +52,100 @@ def test_a_frame_gets_the_types_of_the_held_out_set(category):
     found = columns.X(rows[:1], 0)
     assert found.dtypes.tolist() == frame.dtypes.tolist()
     np.testing.assert_array_equal(clf.predict_proba(columns.X(rows, 0)), clf.predict_proba(frame))
+
+
+class Weighing:
+    """A model that takes rows with a number and a truth value, of these types alone."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, kinds):
+        self.kinds = kinds
+
+    def fit(self, X, y):
+        return self
+
+    def predict_proba(self, X):
+        if self.kinds is not None:
+            assert [X["size"].dtype, X["member"].dtype] == self.kinds
+        size, member = (X["size"], X["member"]) if self.kinds else (X[:, 0], X[:, 1])
+        p = 1 / (1 + np.exp(-np.asarray(size, float) - 2 * np.asarray(member, float)))
+        return np.column_stack([1 - p, p])
+
+
+def with_truths():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    return pd.DataFrame(
+        {"size": rng.normal(size=200), "member": rng.random(200) < 0.2 + 0.6 * y}
+    ), y
+
+
+KINDS = {
+    "bool": lambda frame: frame,
+    "boolean": lambda frame: frame.astype({"member": "boolean"}),
+    "objects": lambda frame: frame.astype({"member": object}),
+    "polars": polars.from_pandas,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_truth_values_as_programs_write_them(kind, tmp_path):
+    plain, y = with_truths()
+    frame = KINDS[kind](plain)
+    model = Weighing([frame["size"].dtype, frame["member"].dtype])
+    clf = LabelShiftClassifier(model, learner="fth").fit(frame, y)
+    path = tmp_path / "some.csv"
+    if kind == "polars":
+        frame.write_csv(path)  # false
+    else:
+        frame.to_csv(path, index=False)  # False
+    with open_table(path) as written:
+        rows = list(written.rows)
+    columns = Columns.of(clf, table(["size", "member"]))
+    expected = clf.predict_proba(frame)
+    np.testing.assert_allclose(clf.predict_proba(columns.X(rows, 0)), expected)
+    for words in (["0", "1"], [0, 1], [False, True], ["0.0", "1.0"], [" FALSE", "TRUE "]):
+        rows = [[size, words[member]] for size, member in plain.values.tolist()]
+        np.testing.assert_allclose(clf.predict_proba(columns.X(rows, 0)), expected)
+    for wrong in ("yes", "2", "0.5"):
+        with pytest.raises(InputError, match=rf"row 8, column 'member': holds '{wrong}', and"):
+            columns.X([["1", "true"], ["1", wrong]], 6)
+    if kind == "bool":  # left to pandas, a gap would be true
+        with pytest.raises(InputError, match=r"row 8, column 'member': has no value \(''\), and"):
+            columns.X([["1", "true"], ["1", ""]], 6)
+    else:
+        found = columns.X([["1", "true"], ["1", ""]], 6)["member"]
+        assert found[0]
+        assert found.isna()[1] if kind != "polars" else found[1] is None
+
+
+def test_truth_values_of_arrays_and_of_frames_that_are_not_known():
+    frame, y = with_truths()
+    X = frame[["member", "member"]].to_numpy()
+    clf = LabelShiftClassifier(Weighing(None), learner="fth").fit(X, y)
+    columns = Columns.of(clf, table(["a", "b"]))
+    found = columns.X([["True", "False"], ["0", "1"]], 0)
+    assert found.dtype == bool
+    assert found.tolist() == [[True, False], [False, True]]
+    with pytest.raises(InputError, match="row 1, column 'b': holds"):
+        columns.X([["True", "no"]], 0)
+    # As the readers of pandas and polars: a column of these words alone has truth values.
+    unknown = Columns(table(["a", "b"]), [0, 1], "pandas").X([["True", "true"], ["false", "x"]], 0)
+    assert unknown["a"].tolist() == [True, False]
+    assert unknown["b"].tolist() == ["true", "x"]
+
+
+def test_categories_that_polars_does_not_know_are_refused():
+    frame, _ = mixed()
+    kinds = {"colour": polars.Enum(["red", "blue"])}
+    known = polars.DataFrame(frame.to_dict("list"), schema_overrides=kinds)
+    columns = Columns(table(["size", "colour"]), [0, 1], "polars", known)
+    found = columns.X([["3", "red"]], 0)
+    assert found["colour"].dtype == kinds["colour"]
+    assert found.rows() == [(3.0, "red")]
+    with pytest.raises(InputError, match=r"some.csv rows 11 to 12: do not have the types"):
+        columns.X([["3", "red"], ["4", "green"]], 10)
 
 
 def test_a_gap_in_whole_numbers_is_refused_with_its_rows():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -31,6 +32,7 @@ from sklearn.tree import DecisionTreeClassifier
 from priorshift import FileFormatError, InputError, load
 from priorshift.learners import ATLAS, FTFWH, FTH
 from priorshift.saving import load_parts, save_parts, stream_from_bytes, stream_to_bytes
+from priorshift.saving.archive import VERSION
 from priorshift.saving.estimators import Reader, Writer
 from priorshift.saving.values import Parts
 from priorshift.source import Source, build_source
@@ -113,6 +115,21 @@ def test_files_of_before_are_refused_with_a_sentence(path: Path) -> None:
         FileFormatError, match=r"by an older priorshift, in file format 3 or before"
     ):
         load_parts(path)
+
+
+def test_other_archives_are_no_files_of_before(path: Path) -> None:
+    with path.open("wb") as file:
+        np.savez(file, P=np.eye(2), y=np.arange(2))
+    with pytest.raises(FileFormatError, match=r"is not a priorshift file: give one that"):
+        load_parts(path)
+
+
+def test_the_document_names_the_version() -> None:
+    document = Path(__file__).parents[2] / "docs" / "saving.md"
+    (version, before) = re.findall(
+        r"The version is (\d+)\. Files of format (\d+) and before", document.read_text()
+    )[0]
+    assert (int(version), int(before)) == (VERSION, VERSION - 1)
 
 
 @pytest.mark.parametrize(("version", "age"), [(7, "a newer"), (2**31, "a newer"), (5, "an older")])

@@ -199,6 +199,37 @@ def _best(curve: Curve, metric: str, number: float, costs: FloatArray | None) ->
     return int(np.flatnonzero(curve.called <= number + _ROUNDING)[-1])
 
 
+def doubt(
+    score: FloatArray, positive: AnyArray, weights: FloatArray, threshold: float, precision: float
+) -> str | None:
+    """Say why a precision is not shown to be kept at its threshold, or None where it is.
+
+    Rows that are all positive tell a precision from 1 only if there are enough of them that one
+    more, a wrong one, would leave it.
+
+    Examples
+    --------
+    >>> score, weights = np.array([0.2, 0.4, 0.6, 0.8]), np.full(4, 0.25)
+    >>> doubt(score, np.array([False, True, False, True]), weights, 0.7, 0.9)
+    'precision=0.9 is not shown: only 1 held-out row is at or above the threshold, and ...'
+    """
+    called = score >= threshold
+    if not called.any():
+        most = float(curve_of(score, positive, weights).precision.max())
+        return (
+            f"no threshold keeps precision={precision}: the most that held-out rows show is "
+            f"{most:.4g}; the threshold is infinite, and no row is positive"
+        )
+    number = int(called.sum())
+    if number / (number + 1.0) >= precision:
+        return None
+    rows = f"{number:,} held-out rows are" if number > 1 else "1 held-out row is"
+    return (
+        f"precision={precision} is not shown: only {rows} at or above the threshold, and one more "
+        "that is wrong would leave less than that; give more held-out rows, or ask for less"
+    )
+
+
 def check_metric(metric: str, given: dict[str, Any]) -> float:
     """Return the number that belongs to a metric, or refuse what is missing or too much.
 
@@ -215,7 +246,9 @@ def check_metric(metric: str, given: dict[str, Any]) -> float:
     needed = METRICS[metric]
     for name, value in given.items():
         if name != needed and value is not None:
-            raise InputError(f"{name}= does not go with the metric {metric!r}: leave it out")
+            other = next((known for known, number in METRICS.items() if number == name), None)
+            hint = "" if other is None else f", or ask for threshold_for({other!r}, {name}={value})"
+            raise InputError(f"{name}= does not go with the metric {metric!r}: leave it out{hint}")
     if needed is None:
         return 1.0
     value = given.get(needed)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from threading import Timer
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from priorshift.experiments.report import printable
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 _PATIENCE = 2.0
 _REFRESH = 0.2
 _LOGGED = 20.0
+# Work that cannot say how far it is; a second or more has gone into imports before.
+_WAITED = 1.0
 
 
 class Running(NamedTuple):
@@ -128,6 +132,24 @@ class Progress:
             return
         self.stop()
         print(printable(text, self._stream.encoding), file=self._stream, flush=True)
+
+    @contextmanager
+    def waiting(self, text: str) -> Iterator[None]:
+        """Say what is being done, if it is not done soon: for work that cannot say how far it is.
+
+        Examples
+        --------
+        >>> with Progress(stream=sys.stdout).waiting("fitting"):
+        ...     pass
+        """
+        timer = Timer(_WAITED, self.say, (text,))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
 
     def stop(self) -> None:
         """Take back what is redrawn."""

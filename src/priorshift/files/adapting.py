@@ -214,11 +214,24 @@ def adapt_table(
         reader = Reader(clf, run, table)
         _skip(table, record)
         form, classes = run.output_format, plain_labels(clf.classes_)
+        if record.rows == 0 and record.size == 0:
+            _tell_of_old(run.output)
         with open_output(run.output, run.keep, classes, form, record.size) as output:
             if record.rows == 0 and record.size == 0:
                 output.start()
             after = _adapt(reader, output, record, tell or (lambda rows, share: None))
     return Summary(after.rows - record.rows, after.batches - record.batches, record.rows)
+
+
+def _tell_of_old(path: str) -> None:
+    """Say that an output is replaced: it may be the one of another input."""
+    if path != PIPE and os.path.isfile(path) and (size := os.path.getsize(path)):
+        warnings.warn(
+            f"{path}: was there, with {size:,} bytes, and is replaced; to keep one, give another "
+            "--out",
+            PriorshiftWarning,
+            stacklevel=3,
+        )
 
 
 def _skip(table: Table, record: Record) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import importlib
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ from priorshift.typing import AnyArray, FloatArray
 
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 _MISSING = ("", "na", "nan", "null", "none", "n/a")
+_TRUTHS = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 # How models say that a cell has no value they can use, and that it holds text.
 _ABOUT_GAPS = re.compile(r"\b(nan|infinity|non-finite|missing values?)\b", re.IGNORECASE)
 _ABOUT_TEXT = re.compile(r"could not convert string to float: '(.*)'")
@@ -305,6 +307,9 @@ class Columns:
         if self.kind == "rows":
             return self._list(rows, first)
         if self.kind == "array":
+            if isinstance(self.sample, np.ndarray) and self.sample.dtype.kind == "b":
+                columns = [self._truths(rows, place, first, gaps=False) for place in self.places]
+                return np.array(columns).T
             return number_table(rows, self.places, self.table, first)
         return self._frame(rows, first)
 
@@ -317,49 +322,104 @@ class Columns:
         return [str(row[self.places[0]]) for row in rows]
 
     def _frame(self, rows: Sequence[Row], first: int) -> Any:
-        library = frame_library(self.kind)
-        if self.kind != "pandas" or self.sample is None:
-            return library.DataFrame(
-                {
-                    self.table.names[place]: guessed([row[place] for row in rows])
-                    for place in self.places
-                }
-            )
+        library, names = frame_library(self.kind), [self.table.names[p] for p in self.places]
+        if self.sample is None:
+            columns = (guessed([row[place] for row in rows]) for place in self.places)
+            return library.DataFrame(dict(zip(names, columns, strict=True)))
         names = list(self.sample.columns)
-        plain = [library.api.types.is_numeric_dtype(kind) for kind in self.sample.dtypes]
-        if all(plain):
-            numbers = number_table(rows, self.places, self.table, first)
-            frame = library.DataFrame(numbers, columns=names)
-        else:
-            frame = library.DataFrame(
-                {
-                    name: number_table(rows, [place], self.table, first)[:, 0]
-                    if is_number
-                    else [None if is_missing(row[place]) else row[place] for row in rows]
-                    for name, place, is_number in zip(names, self.places, plain, strict=True)
-                }
-            )
+        strange = (library.exceptions.PolarsError,) if self.kind == "polars" else ()
         try:
-            return frame.astype(self.sample.dtypes.to_dict())
-        except (ValueError, TypeError) as error:
+            if self.kind == "polars":
+                return library.DataFrame(
+                    [
+                        self._polars_column(self.sample[name], rows, place, first)
+                        for name, place in zip(names, self.places, strict=True)
+                    ]
+                )
+            kinds = self.sample.dtypes.to_dict()
+            if all(map(_is_number, kinds.values())):
+                numbers = number_table(rows, self.places, self.table, first)
+                return library.DataFrame(numbers, columns=names).astype(kinds)
+            columns = (
+                self._pandas_column(self.sample[name], rows, place, first)
+                for name, place in zip(names, self.places, strict=True)
+            )
+            return library.DataFrame(dict(zip(names, columns, strict=True))).astype(kinds)
+        except InputError:
+            raise
+        except (ValueError, TypeError, *strange) as error:
             raise InputError(
                 f"{self.table.where(first, last=first + len(rows) - 1)}: do not have the types of "
                 f"the held-out set ({str(error).splitlines()[0]})"
             ) from error
 
+    def _pandas_column(self, known: Any, rows: Sequence[Row], place: int, first: int) -> Any:
+        if _is_number(known.dtype):
+            return number_table(rows, [place], self.table, first)[:, 0]
+        if _holds_truths(known):
+            return self._truths(rows, place, first, gaps=known.dtype != bool)
+        return [None if is_missing(row[place]) else row[place] for row in rows]
+
+    def _polars_column(self, known: Any, rows: Sequence[Row], place: int, first: int) -> Any:
+        kind = str(known.dtype)
+        cells = [row[place] for row in rows]
+        if kind == "Boolean":
+            cells = self._truths(rows, place, first, gaps=True)
+        elif kind.startswith(("String", "Categorical", "Enum")):
+            cells = [None if is_missing(cell) else str(cell) for cell in cells]
+        else:
+            return type(known)(known.name, guessed(cells))
+        return type(known)(known.name, cells, dtype=known.dtype)
+
+    def _truths(self, rows: Sequence[Row], place: int, first: int, gaps: bool) -> list[bool | None]:
+        """A column of truth values; where there is none is None, if there may be ``gaps``."""
+        found = []
+        for i, row in enumerate(rows):
+            cell = row[place]
+            truth = _TRUTHS.get(str(cell).strip().lower())
+            if truth is None and not (gaps and is_missing(cell)):
+                where = self.table.where(first + i, place)
+                text = repr(str(cell)[:40])
+                what = f"has no value ({text})" if is_missing(cell) else f"holds {text}"
+                raise InputError(
+                    f"{where}: {what}, and the held-out set has truth values "
+                    "there: give true or false, or 1 or 0"
+                )
+            found.append(truth)
+        return found
+
+
+def _is_number(kind: Any) -> bool:
+    """Whether a type of pandas holds numbers; truth values are none."""
+    types = importlib.import_module("pandas").api.types
+    return bool(types.is_numeric_dtype(kind) and not types.is_bool_dtype(kind))
+
+
+def _holds_truths(known: Any) -> bool:
+    """Whether a column of pandas holds truth values, perhaps with gaps among them."""
+    if known.dtype == object:
+        there = known.dropna()
+        return len(there) > 0 and all(isinstance(cell, bool | np.bool_) for cell in there)
+    return bool(importlib.import_module("pandas").api.types.is_bool_dtype(known.dtype))
+
 
 def guessed(cells: Sequence[Any]) -> Any:
-    """Return a column as numbers where every cell is one or is missing, else as it is.
+    """Return a column as numbers or truth values where all cells are or are missing, else as texts.
 
     Examples
     --------
     >>> guessed(["1", "", "2.5"]).tolist(), guessed(["1", "b"])
     ([1.0, nan, 2.5], ['1', 'b'])
+    >>> guessed(["True", "", "false"])
+    [True, None, False]
     """
     try:
         return np.array([math.nan if is_missing(cell) else float(cell) for cell in cells])
     except (ValueError, TypeError):
-        return [None if is_missing(cell) else str(cell) for cell in cells]
+        texts = [None if is_missing(cell) else str(cell) for cell in cells]
+    truths = [None if text is None else _TRUTHS.get(text.strip().lower()) for text in texts]
+    words = all(text is None or text.strip().lower() in ("true", "false") for text in texts)
+    return truths if words else texts
 
 
 def _is_dicts(sample: Any) -> bool:

@@ -34,7 +34,8 @@ SAVE_AGAIN = "use another copy of it, or save it again"
 
 _MAGIC = b"priorshift\r\n"
 _HEAD = struct.Struct("<12sIQQ32s32s")
-_ZIP = b"PK\x03\x04"  # how files of format 3 and older began
+_ZIP = b"PK\x03\x04"  # how files of format 3 and older began, with their manifest first
+_ZIPPED = (30, b"manifest.json")
 # Every kind of block: numbers, truth values, strings, bytes, times.
 _DTYPE = re.compile(
     r"[<>|](b1|[iu][1248]|f[248]|c8|c16|[US][1-9][0-9]{0,8}|[Mm]8(\[[0-9]{0,6}[a-zA-Z]{1,2}\])?)"
@@ -109,7 +110,8 @@ def _fill(file: BinaryIO, array: AnyArray) -> int:
 def _read_head(file: BinaryIO, size: int) -> tuple[bytes, int, bytes]:
     """The manifest's text, and size and sum of the data, which fill the rest of the file."""
     head = file.read(_HEAD.size)
-    if head.startswith(_ZIP):
+    place, name = _ZIPPED
+    if head.startswith(_ZIP) and head[place : place + len(name)] == name:
         raise FileFormatError(
             f"was saved by an older priorshift, in file format 3 or before; this version reads "
             f"format {VERSION}: load it with the version that saved it, or fit and save it again"

@@ -86,6 +86,11 @@ def fitting_of(options: argparse.Namespace) -> Fitting:
     )
 
 
+def waiting_text(options: argparse.Namespace) -> str:
+    """What is said of a fit that takes long."""
+    return f"priorshift: measuring the model on {options.hold} ..."
+
+
 def fit(options: argparse.Namespace) -> None:
     r"""Do what the options of ``priorshift fit`` say.
 
@@ -103,7 +108,7 @@ def fit(options: argparse.Namespace) -> None:
     """
     check_writable(options.output, "--output")
     progress = Progress(quiet=options.quiet, log=False)
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, progress.waiting(waiting_text(options)):
         warnings.simplefilter("always")
         clf = fit_file(fitting_of(options))
         clf.save(options.output)

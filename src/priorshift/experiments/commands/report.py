@@ -11,7 +11,7 @@ from typing import Any
 from priorshift.classifier import LabelShiftClassifier, load
 from priorshift.errors import InputError
 from priorshift.experiments.commands.adapt import Board, add_batches, batching_of, told_at_once
-from priorshift.experiments.commands.fit import add_model, fitting_of, parts
+from priorshift.experiments.commands.fit import add_model, fitting_of, parts, waiting_text
 from priorshift.experiments.progress import Progress
 from priorshift.experiments.report.output import check_writable, need
 from priorshift.experiments.report.stream import report_file
@@ -58,7 +58,7 @@ def report(options: argparse.Namespace) -> None:
     batching = batching_of(options)
     board = Board(Progress(quiet=options.quiet, log=True))
     with told_at_once(options.quiet):
-        clf = _classifier(options)
+        clf = _classifier(options, board.progress)
         try:
             found = report_file(
                 clf.reset(),
@@ -80,8 +80,11 @@ def report(options: argparse.Namespace) -> None:
         board.progress.say(f"  {answer.question} {answer.short}. {answer.long}")
 
 
-def _classifier(options: argparse.Namespace) -> LabelShiftClassifier:
-    return load(options.source) if options.hold is None else fit_file(fitting_of(options))
+def _classifier(options: argparse.Namespace, progress: Progress) -> LabelShiftClassifier:
+    if options.hold is None:
+        return load(options.source)
+    with progress.waiting(waiting_text(options)):
+        return fit_file(fitting_of(options))
 
 
 def _commands(options: argparse.Namespace, clf: LabelShiftClassifier) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from priorshift._validation import plain_labels
 from priorshift.classifier import LabelShiftClassifier
+from priorshift.experiments.report.stream.onset import LEVEL, onset
 from priorshift.files.audit import Audit
 from priorshift.insight import Gains, past_gains
 from priorshift.typing import FloatArray
@@ -136,30 +137,34 @@ class Findings:
     def _since_when(self) -> list[Answer]:
         if not self.moved:
             return []
-        distances, since = self.distances, self.shift.since
-        if since is None:
-            far = int(np.argmax(distances))
-            names = dict.fromkeys((self._batches(far), self._when(far)))
-            words = f"It was furthest away in {', '.join(names)}, and is back."
-            return [Answer("Since when?", "It is over", words)]
-        half = int(np.argmax(distances >= 0.5 * distances.max()))
-        first = int(np.searchsorted(self.history.index, since))
-        words = f"Half of the change had come with {self._batches(half)}, counted from 1; "
-        words += f"its first signs are in {self._batches(first)}."
-        return [Answer("Since when?", self._when(half), words)]
+        history = self.clf.stream_.history
+        assert history is not None  # history_ would have refused
+        began = onset(self.clf.source_, history)
+        if began.over and self.shift.since is None:
+            far = int(np.argmax(self.distances))
+            names = dict.fromkeys((self._batches(far, far), self._when(far, far)))
+            words = "As far as the learner followed it, it was furthest away in "
+            return [Answer("Since when?", "It is over", f"{words}{', '.join(names)}, and is back.")]
+        places = began.first, began.last
+        before = "" if began.first else ", or was there before the stream"
+        words = (
+            f"The rows say that it began with {self._batches(*places)}, counted from 1 (a range of "
+            f"{LEVEL:.0%}){before}. The estimates below follow with a delay."
+        )
+        return [Answer("Since when?", self._when(*places), words)]
 
-    def _batches(self, place: int) -> str:
-        """The batches that a record covers, counted as ``history_`` does."""
-        last = int(self.history.index[place])
-        first = last - int(self.history["batches"].iloc[place]) + 1
-        return f"batch {last:,}" if first == last else f"batches {first:,} to {last:,}"
+    def _batches(self, first: int, last: int) -> str:
+        """The batches that records cover, counted as ``history_`` does."""
+        end = int(self.history.index[last])
+        begin = int(self.history.index[first]) - int(self.history["batches"].iloc[first]) + 1
+        return f"batch {end:,}" if begin == end else f"batches {begin:,} to {end:,}"
 
-    def _when(self, place: int) -> str:
-        """Between which times the rows of a record came: a batch has the time of its last row."""
-        end = float(self.history["time"].iloc[place])
+    def _when(self, first: int, last: int) -> str:
+        """Between which times the rows of records came: a batch has the time of its last row."""
+        end = float(self.history["time"].iloc[last])
         if not np.isfinite(end):
-            return self._batches(place)
-        before = float(self.history["time"].iloc[place - 1]) if place else np.nan
+            return self._batches(first, last)
+        before = float(self.history["time"].iloc[first - 1]) if first else np.nan
         begin = f"after {time_text(before)}, by" if np.isfinite(before) else "by"
         return f"{begin} {time_text(end)}"
 

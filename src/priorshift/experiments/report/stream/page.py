@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import count, repeat
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,9 @@ from priorshift.experiments.report.stream.sections import sections
 from priorshift.experiments.report.svg import inline_svg
 from priorshift.files.adapting import Batching, Reader, Run, together
 from priorshift.files.audit import Audit, Part
-from priorshift.files.columns import label_values, naming, time_span
+from priorshift.files.columns import label_values, naming, seconds, time_span
 from priorshift.files.tables import PIPE, Table, open_table
-from priorshift.monitoring.history import as_seconds
+from priorshift.monitoring.history import NO_TIME, as_seconds
 from priorshift.monitoring.plots import PriorDisplay
 from priorshift.source import Batch
 
@@ -132,7 +132,8 @@ def report(
         A batch for each span of time, in the place of ``batch_size``: "30s", "10min", "1h", "1d",
         or seconds. It needs ``timestamps``.
     timestamps : array-like of shape (n,) or str, optional
-        When each row came: seconds or datetimes. Of a file, the name of the column.
+        When each row came: seconds, datetimes or texts of ISO 8601, as in files. Of a file, the
+        name of the column.
     drop : str or sequence of str
         Columns of a file that are not for the model.
     keep : str or sequence of str
@@ -242,18 +243,26 @@ def _report_rows(
         )
     times = None if timestamps is None else np.asarray(timestamps)
     for number, part, batch in _batches_of(clf, X, rows, batching, times):
-        time = as_seconds(None if times is None else times[part.stop - 1])
+        time = NO_TIME if times is None else _time(part.stop - 1, times[part.stop - 1])
         proba = clf._learn(batch, None, True, time)
         some = None if known is None else known[part]
         audit.see(number, part.start, batch.f0_proba, proba, some)
     return StreamReport(Findings(clf, audit, (), _batches(batching)), title)
 
 
+def _time(row: int, given: Any) -> float:
+    """A time stamp as seconds: texts are read as those of files are."""
+    try:
+        return seconds(given) if isinstance(given, str) else as_seconds(given)
+    except InputError as error:
+        raise InputError(f"timestamps, row {row + 1}: {error}") from None
+
+
 def _batches_of(
     clf: LabelShiftClassifier, X: Any, rows: int, batching: Batching, times: Any
 ) -> Iterator[tuple[int, slice, Batch]]:
     """Number, from 1, place and content of batches; the model looks at many of them at once."""
-    cells = repeat(None, rows) if batching.window is None else map(as_seconds, times)
+    cells = repeat(None, rows) if batching.window is None else map(_time, count(), times)
     table = Table("X", ["timestamps"], zip(cells, strict=True), lambda: None)
     number, first = 0, 0
     for group in together(batching.split(table, 0), _AT_ONCE):

@@ -195,6 +195,8 @@ def _method(found: Findings) -> list[str]:
         f"{found.audit.rows:,} rows of the stream.",
         "The test of whether the class mix moved bets against it row by row; its p-value is valid "
         "at every time, and never below 0.001, the chance that the held-out set itself is odd.",
+        "Since when: every beginning of a change, at once or in a straight line, is tried on the "
+        "means of the rows of batches; those stay that are hardly less likely than the best.",
         "The guard asks whether any mix of the known classes explains the rows; its p-value too is "
         "valid at every time.",
         "Accuracy without labels: held-out rows, weighed by today's class mix. It is right where "
