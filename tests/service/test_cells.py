@@ -29,6 +29,7 @@ def homes(rows: int, seed: int = 0):
             "size": rng.normal(size=rows),
             "town": rng.choice(["rome", "oslo, far", 'the "lakes"'], rows),
             "year": rng.integers(1900, 2000, rows),
+            "new": rng.random(rows) < 0.5,
         }
     )
     y = np.where(frame["size"] + (frame["town"] == "rome") > 0.5, "dear", "cheap")
@@ -81,7 +82,9 @@ def as_a_file(frame):
     return {"columns": lines[0], "rows": lines[1:]}
 
 
-@pytest.mark.parametrize("order", [["size", "town", "year"], ["year", "size", "town"]])
+@pytest.mark.parametrize(
+    "order", [["size", "town", "year", "new"], ["new", "year", "size", "town"]]
+)
 def test_columns_are_found_by_name_and_have_the_types_of_the_held_out_set(client, order):
     X, _ = homes(30, seed=1)
     stream = f"homes-{order[0]}"
@@ -96,14 +99,14 @@ def test_columns_are_found_by_name_and_have_the_types_of_the_held_out_set(client
 def test_a_tensor_of_text_is_read_as_a_file_is(client):
     X, _ = homes(10, seed=2)
     about = client.get("/v2/models/homes").json()
-    assert about["columns"] == ["size", "town", "year"]
-    assert about["inputs"] == [{"name": "rows", "datatype": "BYTES", "shape": [-1, 3]}]
+    assert about["columns"] == ["size", "town", "year", "new"]
+    assert about["inputs"] == [{"name": "rows", "datatype": "BYTES", "shape": [-1, 4]}]
     assert client.get("/v2/models/frame").json()["inputs"][0]["datatype"] == "FP64"
     assert client.get("/v2/models/texts").json()["inputs"] == [
         {"name": "rows", "datatype": "BYTES", "shape": [-1]}
     ]
     cells = [cell for row in as_a_file(X)["rows"] for cell in row]
-    tensor = {"name": "rows", "shape": [10, 3], "datatype": "BYTES", "data": cells}
+    tensor = {"name": "rows", "shape": [10, 4], "datatype": "BYTES", "data": cells}
     found = client.post("/v2/models/homes/infer", json={"inputs": [tensor]}).json()
     assert "outputs" in found, found
     proba = next(one["data"] for one in found["outputs"] if one["name"] == "probabilities")
@@ -128,7 +131,11 @@ def test_many_streams_at_once_have_names_too(client):
     X, _ = homes(4, seed=3)
     for name in ("m1", "m2"):
         client.put(f"/v1/streams/{name}", json={"model": "homes"})
-    body = {**as_a_file(X[["town", "year", "size"]]), "streams": ["m1", "m2"] * 2, "batch_id": "b"}
+    body = {
+        **as_a_file(X[["town", "new", "year", "size"]]),
+        "streams": ["m1", "m2"] * 2,
+        "batch_id": "b",
+    }
     found = client.post("/v1/batches", json=body)
     assert found.status_code == 200, found.text
     alone = load(client.folder / "homes")
@@ -148,8 +155,13 @@ def test_many_streams_at_once_have_names_too(client):
         ),
         (
             "homes",
-            {"columns": ["size", "town", "year"], "rows": [["big", "rome", "1950"]]},
+            {"columns": ["size", "town", "year", "new"], "rows": [["big", "rome", "1950", "true"]]},
             "batch row 1, column 'size': holds 'big', not a number",
+        ),
+        (
+            "homes",
+            {"columns": ["size", "town", "year", "new"], "rows": [["1", "rome", "1950", "x"]]},
+            "batch row 1, column 'new': holds 'x'",
         ),
         ("frame", {"rows": [[1.0, 2.0], [None, 2.0]]}, "batch row 2, column 'size': has no value"),
         ("frame", {"rows": [[1.0, "old"]]}, "batch row 1, column 'year': holds 'old'"),
