@@ -41,9 +41,9 @@ def follow_bets(
 ) -> Any:
     """Bet on a batch (n, K): put the logarithms of the wealth (2, B) after it into ``wealth``.
 
-    ``ratios`` (3, K) are importance weights, ``spread`` (3, K) those times the covariance of what
-    is read, ``means`` (K,) its means. Return the logarithm of all wealth, that which is not bet
-    yet included, and by how many nats the third of the importance weights is ahead.
+    ``ratios`` (3, K) are importance weights, ``spread`` (3, K) those, less their means, times the
+    covariance of what is read, ``means`` (K,) its means. Return the logarithm of all wealth, that
+    which is not bet yet included, and by how many nats the third of the importance weights leads.
     """
     n, lead, most = len(proba), 0.0, -math.inf
     later = -math.log(t * (t + 1.0))

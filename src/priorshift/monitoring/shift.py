@@ -231,7 +231,8 @@ def _followed(
     When a shift began is estimated by the class prior that the batch itself has led to, the third
     of ``ratios`` (3, K).
     """
-    spread = ratios @ reference.covariance
+    # What is read adds up to 1 in every row: weights that are all alike have no variance, exactly.
+    spread = (ratios - ratios.mean(axis=1, keepdims=True)) @ reference.covariance
     if compiled.available():
         wealth, before, z = np.empty((2, len(_BETS))), compiled.plain(before), reference.z
         total, ahead = kernels().follow_bets(
