@@ -138,12 +138,12 @@ def http(path: str, body: bytes, headers: str = "") -> bytes:
 class Requests:
     """Requests that differ in stream and batch id; their numbers were drawn before.
 
-    No stream gets the same rows again within a run: rows that come back are no mix of the classes,
-    and the guard would have a closer look at all streams at once.
+    No stream gets the same rows again: rows that come back are no mix of the classes, so that the
+    guard would raise alarms, and have a closer look at all streams at once.
     """
 
     def __init__(self, kind: str, mark: str) -> None:
-        rng = np.random.default_rng(1)
+        rng = np.random.default_rng(list(f"{kind} {mark}".encode()))
         self.kind, self.mark = kind, mark
         self._rows = [draw(rng, ROWS) for _ in range(DRAWN)]
         numpy = orjson.OPT_SERIALIZE_NUMPY
