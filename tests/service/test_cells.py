@@ -143,6 +143,35 @@ def test_many_streams_at_once_have_names_too(client):
     assert found.json()["probabilities"][::2] == first
 
 
+def test_other_columns_under_a_batch_id_are_another_batch(client):
+    X, _ = homes(4, seed=4)
+    body = as_a_file(X.assign(year=7, size=7.0)[["size", "year", "town", "new"]])
+    other = {**body, "columns": ["year", "size", "town", "new"]}
+    for route, more in (("streams/homes/batches", {}), ("batches", {"streams": ["homes"] * 4})):
+        sent = [{"batch_id": route, **one, **more} for one in (body, body, other)]
+        first, again, last = (client.post(f"/v1/{route}", json=one) for one in sent)
+        assert first.status_code == 200, first.text
+        assert again.content == first.content
+        assert (last.status_code, last.json()["code"]) == (409, "batch_conflict"), route
+
+
+def test_other_names_of_columns_than_text_are_found(tmp_path):
+    X, y = homes(100)
+    numbers = X[["size", "year"]].fillna(0.0).set_axis([2019, 2020], axis=1)
+    model = LogisticRegression().fit(numbers, y)
+    LabelShiftClassifier(model, "fth").fit(numbers, y).save(tmp_path / "years")
+    with serving.client([f"years={tmp_path / 'years'}"], tmp_path / "state") as client:
+        found = []
+        for name, columns in (("a", ["2019", "2020"]), ("b", ["2020", "2019"])):
+            client.put(f"/v1/streams/{name}", json={"model": "years"})
+            cells = numbers[[int(one) for one in columns]].head(5).to_numpy().tolist()
+            found.append(post(client, name, columns=columns, rows=cells))
+            assert found[-1].status_code == 200, found[-1].text
+        assert found[0].json()["probabilities"] == found[1].json()["probabilities"]
+        said = post(client, "a", columns=["2019", "2021"], rows=[[1.0, 2.0]])
+        assert (said.status_code, "no column '2020'" in said.json()["error"]) == (422, True)
+
+
 @pytest.mark.parametrize(
     ("stream", "body", "words"),
     [
@@ -173,6 +202,22 @@ def test_many_streams_at_once_have_names_too(client):
         ("array", {"rows": [[1.0, 2.0]], "labels": []}, "0 labels for 1 rows: null for unknown"),
         ("array", {"rows": [[1.0, 2.0]], "labels": ["x"]}, "none of the classes cheap, dear"),
         ("array", {"rows": []}, "empty"),
+        ("array", {"columns": ["a", "b"], "rows": []}, "empty"),
+        ("array", {"columns": ["a", "b", "c"], "rows": [[1.0] * 3]}, "3 columns, and 2 are read"),
+        ("array", {"rows": [[1.0, 10**400]]}, "row 1, value 2 is too large for a number"),
+        (
+            "frame",
+            {"columns": ["size", "year"], "rows": [[1.0, 10**400]]},
+            "column 'year': holds '100",
+        ),
+        (
+            "homes",
+            {"columns": ["size", "town", "year", "new"], "rows": [[10**400, "rome", 1950, "true"]]},
+            "batch row 1, column 'size'",
+        ),
+        ("texts", {"columns": ["text"], "rows": [[None]]}, "column 'text': holds None, not a text"),
+        ("texts", {"columns": ["text"], "rows": [[["a"]]]}, "holds ['a'], not a text"),
+        ("proba", {"columns": ["a", "b"], "probabilities": [[10**400, 0.5]]}, "name them after"),
     ],
 )
 def test_what_cannot_be_read_is_named_by_row_and_cell(client, stream, body, words):

@@ -43,6 +43,14 @@ def is_missing(cell: Any) -> bool:
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
+def known_names(clf: LabelShiftClassifier) -> list[Any] | None:
+    """The names of the columns that a classifier was fitted on; None where they had none."""
+    names = getattr(clf, "feature_names_in_", None)
+    if names is None:  # scikit-learn keeps only names that are all strings
+        names = clf.__dict__.get("_names_in")
+    return None if names is None else list(names)
+
+
 def number_table(
     rows: Sequence[Row], places: Sequence[int], table: Table, first: int
 ) -> FloatArray:
@@ -63,7 +71,7 @@ def number_table(
     chosen = itemgetter(*places) if len(places) > 1 else lambda row: (row[places[0]],)
     try:
         return np.array([list(map(float, chosen(row))) for row in rows], dtype=np.float64)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         numbers = [
             [_number(row[place], table, first + i, place) for place in places]
             for i, row in enumerate(rows)
@@ -76,7 +84,7 @@ def _number(cell: Any, table: Table, row: int, place: int) -> float:
         return math.nan
     try:
         return float(cell)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         raise InputError(
             f"{table.where(row, place)}: holds {str(cell)[:40]!r}, not a number"
         ) from None
@@ -287,7 +295,7 @@ class Columns:
     def of(cls, clf: LabelShiftClassifier, table: Table, apart: Sequence[str] = ()) -> Columns:
         """Find the columns of a classifier: by their names, or all but those ``apart``."""
         kind, sample = str(clf.__dict__.get("_kind_in", "array")), clf.source_.sample
-        names = getattr(clf, "feature_names_in_", None)
+        names = known_names(clf)
         if names is not None:
             return cls(table, [table.place(str(n), "of the source") for n in names], kind, sample)
         places = [i for i, name in enumerate(table.names) if name not in apart]
@@ -319,7 +327,12 @@ class Columns:
             return [dict(zip(names, (row[p] for p in self.places), strict=True)) for row in rows]
         if isinstance(self.sample, np.ndarray) and self.sample.dtype.kind in "fiu":
             return number_table(rows, self.places, self.table, first)[:, 0]
-        return [str(row[self.places[0]]) for row in rows]
+        return [self._text(row[self.places[0]], first + i) for i, row in enumerate(rows)]
+
+    def _text(self, cell: Any, row: int) -> str:
+        if isinstance(cell, str | int | float):
+            return str(cell)
+        raise InputError(f"{self.table.where(row, self.places[0])}: holds {cell!r:.40}, not a text")
 
     def _frame(self, rows: Sequence[Row], first: int) -> Any:
         library, names = frame_library(self.kind), [self.table.names[p] for p in self.places]
@@ -415,7 +428,7 @@ def guessed(cells: Sequence[Any]) -> Any:
     """
     try:
         return np.array([math.nan if is_missing(cell) else float(cell) for cell in cells])
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         texts = [None if is_missing(cell) else str(cell) for cell in cells]
     truths = [None if text is None else _TRUTHS.get(text.strip().lower()) for text in texts]
     words = all(text is None or text.strip().lower() in ("true", "false") for text in texts)
@@ -427,5 +440,5 @@ def _is_dicts(sample: Any) -> bool:
 
 
 def _shown(table: Table, places: Sequence[int]) -> str:
-    names = [table.names[place] for place in places]
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    names = [table.names[place][:40] for place in places[:8]]
+    return ", ".join(names) + (", ..." if len(places) > 8 else "")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.errors import InputError
-from priorshift.files.columns import Columns, naming
+from priorshift.files.columns import Columns, known_names, naming
 from priorshift.files.tables import Table
 
-_SHOWN = 20
+_SHOWN, _LONG = 20, 40
+_LARGEST = int(sys.float_info.max)
 
 
 def _table(names: Sequence[Any]) -> Table:
@@ -18,12 +21,12 @@ def _table(names: Sequence[Any]) -> Table:
 
 
 def rows_of(
-    clf: LabelShiftClassifier, names: Sequence[str], rows: Any, known: Sequence[Any] | None
+    clf: LabelShiftClassifier, names: Sequence[str], rows: Any, classes: Sequence[Any] | None
 ) -> Any:
     """Return rows whose cells have names, in the classifier's order and as what it reads.
 
-    ``known`` are the names that it has for them; None where it was made without names: then their
-    order is trusted.
+    ``classes`` are those whose probabilities the cells are. A classifier that was made from an
+    array knows no names: there the order is trusted.
 
     Examples
     --------
@@ -33,32 +36,42 @@ def rows_of(
     [[0.75, 0.25]]
     """
     names = list(names)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"columns holds {twice!r} twice: give each column a name of its own")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(f"columns holds {twice[0][:_LONG]!r} twice: give each a name of its own")
+    if not rows:
+        raise InputError("the batch is empty: skip empty batches")
     check_width(rows, names)
     table = _table(names)
-    if getattr(clf, "feature_names_in_", None) is not None or known is None:
-        found = Columns.of(clf, table)
+    if classes is not None:
+        found = Columns(table, _places(names, list(map(str, classes))), "array")
     else:
-        found = Columns(table, _places(names, list(map(str, known))), "array")
+        width = clf.__dict__.get("n_features_in_")
+        if known_names(clf) is None and width not in (None, len(names)):
+            raise InputError(
+                f"there are {len(names)} columns, and {width} are read, in their order"
+            )
+        found = Columns.of(clf, table)
     with naming(table, rows, 0, found.places):
         return found.X(rows, 0)
 
 
-def _places(names: list[str], known: list[str]) -> list[int]:
+def _places(names: list[str], classes: list[str]) -> list[int]:
     """Where the columns are that are named after the classes, which may all have one prefix."""
-    for cut in range(min(map(len, names), default=0)):
-        called = [name[cut:] for name in names]
-        if len({name[:cut] for name in names}) == 1 and sorted(called) == sorted(known):
-            return [called.index(name) for name in known]
+    more = sum(map(len, names)) - sum(map(len, classes))  # the prefix, once for each name
+    cut = more // len(classes)
+    if len(names) == len(classes) and more >= 0 and len({name[:cut] for name in names}) == 1:
+        places = {name[cut:]: place for place, name in enumerate(names)}
+        if set(places) == set(classes):
+            return [places[name] for name in classes]
     raise InputError(
-        f"the columns are called {_listed(names)}: name them after the classes, {_listed(known)}"
+        f"the columns are called {_listed(names)}: name them after the classes, {_listed(classes)}"
     )
 
 
 def _listed(names: Sequence[Any]) -> str:
-    return ", ".join(map(str, names[:_SHOWN])) + (", ..." if len(names) > _SHOWN else "")
+    shown = ", ".join(str(name)[:_LONG] for name in names[:_SHOWN])
+    return shown + (", ..." if len(names) > _SHOWN else "")
 
 
 def check_width(rows: Any, names: Sequence[Any]) -> None:
@@ -100,7 +113,10 @@ def wrong_row(rows: Any, width: int | None) -> str:
             return f"row {number} has {len(row)} values, not {width or len(rows[0])}"
         for place, cell in enumerate(row, start=1):
             if isinstance(cell, str | list | dict):
-                return f"row {number}, value {place} holds {str(cell)[:40]!r}, no number or null"
+                shown = str(cell)[:_LONG]
+                return f"row {number}, value {place} holds {shown!r}, no number or null"
+            if isinstance(cell, int) and abs(cell) > _LARGEST:
+                return f"row {number}, value {place} is too large for a number"
     return f"there is no list of {wanted}"
 
 

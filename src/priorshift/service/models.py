@@ -17,6 +17,7 @@ from priorshift._rows import frame_library
 from priorshift._validation import json_labels, known_classes, plain_labels
 from priorshift.classifier import LabelShiftClassifier, load
 from priorshift.errors import InputError
+from priorshift.files.columns import known_names
 from priorshift.monitoring.history import NO_TIME, as_seconds
 from priorshift.river import row_kind
 from priorshift.saving import deployment_digest
@@ -129,14 +130,15 @@ class Model:
         return row_kind(self.classifier) == "array"
 
     @cached_property
+    def _called(self) -> list[Label] | None:
+        """The classes that columns are named after where they are probabilities without names."""
+        own = self.takes == "rows" or known_names(self.classifier) is not None
+        return None if own else self.classes
+
+    @cached_property
     def columns(self) -> list[Any] | None:
         """Names of the columns: those of a frame, of probabilities the classes; None: none."""
-        names = getattr(self.classifier, "feature_names_in_", None)
-        if names is None:
-            names = self.classifier.__dict__.get("_names_in")
-        if names is None and self.takes == "probabilities":
-            names = self.classes
-        return None if names is None else list(names)
+        return self._called if self._called is not None else known_names(self.classifier)
 
     @property
     def reads_single(self) -> bool:
@@ -186,7 +188,8 @@ class Model:
         """What a request holds as a batch that is to be learned."""
         batch, X = self.batch(rows, probabilities, labels, columns)
         digest = sha256()
-        for part in (X, labels, timestamp):
+        sent = X if isinstance(X, np.ndarray) or columns is None else [columns, X]
+        for part in (sent, labels, timestamp):
             digest.update(_as_bytes(part))
         return Input(batch, digest.digest()[:16], as_seconds(timestamp))
 
@@ -215,7 +218,7 @@ class Model:
                 raise Problem("invalid_input", message)
         try:
             if columns is not None:
-                X = rows_of(self.classifier, columns, given, self.columns)
+                X = rows_of(self.classifier, columns, given, self._called)
             else:
                 X = self._array(given) if self._numeric else self._objects(given)
             return self.classifier._read(X, labels), X if isinstance(X, np.ndarray) else given
@@ -319,8 +322,8 @@ class Models:
     def of_state(self, state: bytes) -> Model:
         """The model that the bytes of a stream belong to; the usual one where none is known."""
         digest = digest_of(state)
-        own = (model for model in self.by_key.values() if model.digest == digest)
-        return next(own, self.default)
+        models = (self.default, *self.by_key.values())
+        return next((model for model in models if model.digest == digest), self.default)
 
     def of_stream(self, key: str) -> Model:
         """The model of a stream."""
