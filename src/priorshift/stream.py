@@ -18,7 +18,7 @@ from priorshift._validation import check_choice, check_integer
 from priorshift.calibration.bounded import BoundedMap
 from priorshift.errors import InputError
 from priorshift.learners.base import Learner
-from priorshift.learners.trackers.components import evidence_rows
+from priorshift.learners.trackers.components import evidence_rows, reweight_by
 from priorshift.learners.trackers.late import Remembered, find, merged, remembered_batch
 from priorshift.monitoring.guard import ON_ALARM, Guard, GuardState
 from priorshift.monitoring.history import NO_TIME, History, Record
@@ -27,8 +27,11 @@ from priorshift.source import Batch, Source
 from priorshift.typing import FloatArray, IntArray
 
 # EM steps from the class prior that rows are drawn with to the rows themselves: so many, and one
-# more for so many rows. Few rows say little: with many steps each ends at its likeliest class.
-_STEPS, _ROWS_A_STEP = 3, 25
+# more for so many rows, up to a most. Few rows say little: with many steps each ends at its
+# likeliest class.
+_STEPS, _ROWS_A_STEP, _MOST_STEPS = 3, 25, 40
+# What a row of the past counts beside one of the batch: the class prior may have changed since.
+_PAST = 0.5
 
 
 class Stream(NamedTuple):
@@ -224,7 +227,8 @@ class Deployment:
 
         The mean of the probabilities that the rows would have if the batch were the stream's next,
         each row counted once. Learners that go by likelihoods speak of what rows are drawn with:
-        from there some EM steps lead on to these rows, as far as something has changed. They read
+        from there some EM steps lead on to these rows, as far as something has changed, and are
+        held back by half as many rows as the class prior rested on before. They read
         f0 as its calibration has it before ``BoundedMap`` draws small likelihood ratios up: that
         keeps one answer from being too bold, and would be an error that all rows have in common. A
         row whose label is known (``batch.known``) counts as that.
@@ -236,7 +240,8 @@ class Deployment:
                 core: Any = getattr(learner, "learner", learner)
                 ratios = evidence_rows(source, core.read(source, _unbounded(source, batch)))
                 likely, now = learner.unchanged(source, after), learner.prior(source, after)
-                counted = _counted(ratios, now)
+                before = (learner.effective_size(source, after) or 0.0) - len(ratios)
+                counted = _counted(ratios, now, _PAST * max(before, 0.0))
                 proba = likely * proba + (1.0 - likely) * counted
         proba = self._mixed(stream, batch.f0_proba, proba)
         if batch.known is not None:
@@ -293,15 +298,17 @@ class Deployment:
         return self.learner.prior(self.source, stream.state)
 
 
-def _counted(ratios: FloatArray, prior: FloatArray) -> FloatArray:
+def _counted(ratios: FloatArray, prior: FloatArray, before: float) -> FloatArray:
     """Class probabilities (n, K) after EM steps from a class prior towards that of these rows.
 
-    ``ratios`` (n, K) are likelihood ratios, labels that are known included.
+    ``ratios`` (n, K) are likelihood ratios, labels that are known included; so many
+    rows ``before`` them speak for the class prior.
     """
-    proba = ratios * prior
-    for _ in range(_STEPS + len(ratios) // _ROWS_A_STEP):
-        proba = ratios * (proba / proba.sum(axis=1, keepdims=True)).mean(axis=0)
-    return np.asarray(proba / proba.sum(axis=1, keepdims=True))
+    n, shares = len(ratios), prior
+    for _ in range(min(_STEPS + n // _ROWS_A_STEP, _MOST_STEPS)):
+        mean = reweight_by(ratios, shares).mean(axis=0)
+        shares = (n * mean + before * prior) / (n + before)
+    return reweight_by(ratios, shares)
 
 
 def _unbounded(source: Source, batch: Batch) -> Batch:
