@@ -18,6 +18,7 @@ from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
 from priorshift.simulation.streams import SimulatedStream
 from priorshift.source import Batch, build_source
+from priorshift.stream import Deployment
 from simulated import errors, plain_source, rounds
 
 
@@ -107,7 +108,33 @@ def test_a_trend_is_on_the_line_that_shares_go_along(shift):
     behind = 1 / np.array(rates)
     np.testing.assert_allclose(counts[:, 0] / sums, share(2000) - shift * behind, atol=1e-6)
     np.testing.assert_allclose(ahead[:, 0] / ahead.sum(axis=1), share(2000), atol=1e-6)
-    np.testing.assert_allclose(ahead.sum(axis=1), sums[[2, 4]], rtol=1e-6)
+    np.testing.assert_allclose(ahead.sum(axis=1), sums[[1, 3]], rtol=1e-6)
+
+
+def test_a_trend_is_as_sure_as_its_rows_say():
+    """Over many streams its mean varies as a Dirichlet distribution of its counts would."""
+    rates, rng = (1 / 16, 1 / 32), np.random.default_rng(1)
+    counts = np.zeros((4000, 2, 2))
+    for _ in range(400):
+        ones = rng.binomial(10, 0.3, 4000)
+        counts *= 1.0 - np.array(rates)[:, None]
+        counts += np.stack([ones, 10 - ones], axis=1)[:, None]
+    ahead = np.stack([trends(one, one.sum(axis=1), rates)[0] for one in counts])
+    means, rows = ahead[:, 0] / ahead.sum(axis=1), ahead.sum(axis=1).mean()
+    assert means.var() == pytest.approx(0.3 * 0.7 / (rows + 1.0), rel=0.15)
+
+
+def test_labels_that_come_late_leave_every_class_a_share():
+    """They take from a class all that its components counted; EM steps had left it less."""
+    source = plain_source(np.full(3, 1 / 3))
+    deployment = Deployment(source, Tracker())
+    proba = np.tile([[0.5, 0.45, 0.05]], (40, 1))
+    batch = Batch(proba, proba)
+    stream, _ = deployment.step(deployment.start(), batch, key="one")
+    stream = deployment.learn_labels(stream, "one", np.zeros(40, dtype=int))
+    prior = deployment.prior(stream)
+    assert prior.min() > 0.0
+    assert prior[0] > 0.9
 
 
 def test_a_drifting_prior_is_nearer_than_a_window_of_the_right_length():

@@ -44,6 +44,7 @@ _NEGLIGIBLE = 1e-6
 # Rows of a batch that make another EM step worth its while, and the most steps.
 _LARGE, _MOST_STEPS = 256, 10
 _TINY = 1e-300
+_LEAST_MOVED = 1e-6  # of the class prior that is told, what late labels leave to a class
 RATES = (1.0, 15 / 16, *(2.0**-j for j in range(1, 11)))
 """Forgetting rates of the experts: from "this batch alone" to the last thousand rounds."""
 
@@ -287,8 +288,12 @@ class Latest(NamedTuple):
         return np.asarray(mass / np.add.reduce(mass))
 
     def moved(self, change: FloatArray) -> Latest:
-        """Return it with the counts of the components moved by ``change`` (H, K)."""
-        return self._replace(mass=self.mass + self.pull @ change)
+        """Return it with the counts of the components moved by ``change`` (H, K).
+
+        What labels take from a class may be more than EM steps had left it: it keeps a little.
+        """
+        least = np.minimum(self.mass, _LEAST_MOVED)
+        return self._replace(mass=np.maximum(self.mass + self.pull @ change, least))
 
 
 @dataclass(frozen=True)
@@ -483,9 +488,9 @@ def trends(counts: FloatArray, sums: FloatArray, rates: tuple[float, ...]) -> Fl
     A mean that forgets at the rate :math:`\lambda` looks :math:`1 / \lambda` rounds back from the
     next batch. On the line through the means of two experts the next batch is as far ahead of the
     faster one as that says: :math:`m_1 + (m_1 - m_2) \lambda_2 / (\lambda_1 - \lambda_2)`. A
-    trend rests on as many rows as the slower one: with half the rate that has the variance, about,
-    of the faster one's mean. ``sums`` (J,) are those of the experts' counts, or of what ``counts``
-    (J, K) are the change of.
+    trend rests on as many rows as the faster one: with half the rate for the slower one it has the
+    variance, within a tenth, of a Dirichlet distribution of so many. ``sums`` (J,) are those of
+    ``counts`` (J, K).
 
     Examples
     --------
@@ -497,8 +502,8 @@ def trends(counts: FloatArray, sums: FloatArray, rates: tuple[float, ...]) -> Fl
     one = leader + 2 * np.arange(number)
     fast, slow = np.asarray(rates)[one], np.asarray(rates)[one + 1]
     ahead = slow / (fast - slow)
-    scale = (1.0 + ahead) * sums[one + 1] / sums[one]
-    return np.asarray(scale[:, None] * counts[one] - ahead[:, None] * counts[one + 1])
+    other = ahead * sums[one] / sums[one + 1]
+    return np.asarray((1.0 + ahead)[:, None] * counts[one] - other[:, None] * counts[one + 1])
 
 
 def smoothing_rows(classes: int) -> float:

@@ -73,9 +73,10 @@ def _believe(
     for g in range(len(alpha) - H):
         one = leader + 2 * g
         ahead = (1.0 - keep[one + 1]) / (keep[one + 1] - keep[one])
-        scale = (1.0 + ahead) * sums[one + 1] / sums[one]
+        other = ahead * sums[one] / sums[one + 1]
         for k in range(K):
-            alpha[H + g, k] = max(scale * alpha[one, k] - ahead * alpha[one + 1, k], base[k])
+            line = (1.0 + ahead) * alpha[one, k] - other * alpha[one + 1, k]
+            alpha[H + g, k] = max(line, base[k])
         sums[H + g] = total(alpha[H + g])
 
 
