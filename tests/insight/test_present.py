@@ -12,7 +12,7 @@ from priorshift import InputError, LabelShiftClassifier, SourceError
 from priorshift.insight import judged_by
 from priorshift.learners import LEARNERS
 from priorshift.learners.trackers.careful import Careful, reluctant
-from priorshift.monitoring.believed import believed, reading, reconciled
+from priorshift.monitoring.believed import believed, contradiction, reading, reconciled
 from priorshift.monitoring.metrics import Weighed, accuracy
 
 POPULATION = Gauss(1.5 * np.random.default_rng(5).normal(size=(3, 4)))
@@ -278,3 +278,36 @@ def test_with_a_sketch_a_linear_learner_is_not_judged_and_a_tracker_is() -> None
 def test_no_records_yet() -> None:
     with pytest.raises(InputError, match="none yet"):
         fitted().performance(last=3)
+
+
+def test_of_classes_that_the_model_never_tells_apart_nothing_is_claimed() -> None:
+    """Their columns are the same in every row: how they share what they have is anyone's guess."""
+    rng = np.random.default_rng(4)
+
+    def draw(n: int, prior: list[float]) -> tuple[np.ndarray, np.ndarray]:
+        y = rng.choice(3, n, p=prior)
+        first = 1.0 / (1.0 + np.exp(rng.normal(np.where(y == 0, -1.5, 1.5))))
+        return np.column_stack([first, (1.0 - first) / 2, (1.0 - first) / 2]), y
+
+    mu = [0.4, 0.55, 0.05]
+    clf = LabelShiftClassifier.from_probabilities(*draw(900, [1 / 3] * 3), calibration="none")
+    for _ in range(5):
+        clf.adapt(draw(200, mu)[0])
+    low, high = clf.prior_interval(0.9)
+    assert low[0] > 0.3
+    assert high[0] < 0.5
+    assert low[1:].tolist() == [0.0, 0.0]
+    assert high[1:].tolist() == [1.0, 1.0]
+    found = clf.performance()
+    X, y = draw(20_000, mu)
+    assert found.prior[0] == pytest.approx(0.4, abs=0.06)
+    assert found.accuracy.low <= (clf.predict(X) == y).mean() <= found.accuracy.high
+
+
+def test_a_contradiction_that_nothing_explains_is_as_large_as_its_squares() -> None:
+    """Rounding left the excess above 0 at the end of the search, and no doubt was found."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        squares = rng.random(int(rng.integers(1, 12))) * 10.0 ** rng.integers(-6, 3)
+        found = contradiction(squares, np.full(len(squares), 1e-300))
+        assert found == pytest.approx(squares.mean(), rel=1e-6)

@@ -104,7 +104,8 @@ def without_each_fold(recipe: Calibration, rows: Rows, number: IntArray) -> Floa
     What is fitted on calibrated rows of other folds, to be judged on rows of one, has to read what
     labels of that one have no part in. So rows of the fold itself are calibrated by a map of all
     others, and rows of another one by a map of all but these two: each row by a map that did not
-    see it either. ``number`` (n,) are the folds of the rows, at least three.
+    see it either. Which recipe was chosen, and the class prior, are those of all rows. ``number``
+    (n,) are the folds of the rows, at least three.
 
     Examples
     --------

@@ -13,8 +13,9 @@ prior to judge by is, in every direction of the simplex in which V is diagonal,
 
 the share by which two estimates are put together, with as much error of the learner's,
 :math:`\lambda` in every direction, as the rows contradict it by; 0 where they do not. Where V is
-the same in all directions that is James and Stein's share of the difference. In a direction that f0
-says little about V is large, and what the rows seem to say there does not move it.
+the same in all directions and :math:`\Sigma` is small beside it, that is James and Stein's share of
+the difference. In a direction that f0 says little about V is large, and what the rows seem to say
+there does not move it.
 """
 
 from __future__ import annotations
@@ -32,11 +33,15 @@ from priorshift.monitoring.influence import (
     check_prior,
     class_means,
     influence_at,
+    silent,
 )
 from priorshift.priors import project_simplex
 from priorshift.source import Source
 from priorshift.source.derived import per_source
 from priorshift.typing import FloatArray
+
+# A variance beyond any of a share: nothing is known.
+_UNKNOWN = 1e6
 
 
 class Believed(NamedTuple):
@@ -126,12 +131,13 @@ def reconciled(
     flat = helmert(len(prior))
     values, vectors = np.linalg.eigh(flat @ noise @ flat.T)
     basis, gap = flat.T @ vectors, told - then
+    heard = values < 0.5 * _UNKNOWN
     # Half a row more or less of a class is no contradiction.
     values = np.maximum(values, 0.0) + (0.5 / rows) ** 2
-    doubt = contradiction((gap @ basis) ** 2, values)
+    doubt = contradiction((gap @ basis)[heard] ** 2, values[heard])
     own_values = np.einsum("ki,kl,li->i", basis, own.covariance, basis) + doubt
     shares = own_values / (own_values + values)
-    moved = project_simplex(own.prior + basis @ (shares * (gap @ basis)))
+    moved = project_simplex(own.prior + basis @ (shares * heard * (gap @ basis)))
     left = np.sqrt(1.0 - shares)
     kept = (basis * left) @ basis.T
     new = kept @ own.covariance @ kept
@@ -167,7 +173,8 @@ def contradiction(squares: FloatArray, variances: FloatArray) -> float:
 
     if excess(0.0) <= 0.0:
         return 0.0
-    return float(brentq(excess, 0.0, squares.sum() / len(squares)))
+    # A little above where the excess is 0 if nothing varies, so that rounding leaves it below.
+    return float(brentq(excess, 0.0, squares.sum() / len(squares) * (1.0 + 1e-9)))
 
 
 @per_source
@@ -180,7 +187,7 @@ def covariance(source: Source, prior: FloatArray, size: float, h: FloatArray) ->
     """Return the covariance (K, K) of a class prior estimated from ``size`` rows.
 
     What the draw of the held-out set does is included. ``h`` (n, K) are the influence functions'
-    values at held-out rows.
+    values at held-out rows. A ``silent`` direction has a variance beyond any of a class prior.
 
     Examples
     --------
@@ -198,7 +205,8 @@ def covariance(source: Source, prior: FloatArray, size: float, h: FloatArray) ->
         h.T * ((drawn + held)[source.labels] * class_shares(source.labels, source.row_weights))
     ) @ h
     whole: FloatArray = squares - np.outer(mean, mean) / size - (means * held) @ means.T
-    return whole
+    nothing = silent(source)
+    return whole + _UNKNOWN * nothing @ nothing.T
 
 
 def as_known(whole: FloatArray, prior: FloatArray) -> tuple[FloatArray, FloatArray]:

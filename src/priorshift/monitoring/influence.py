@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import helmert
 
 from priorshift._numerics import class_shares
 from priorshift._validation import as_matrix
@@ -84,6 +85,26 @@ def influence_at(source: Source, prior: FloatArray, size: float) -> Influence:
     scores = _scores(held_out_ratios(source), inside)
     inverse = np.asarray(np.linalg.pinv(class_means(source, scores), rcond=_WEAK), dtype=np.float64)
     return Influence(inside, inverse, scores @ inverse.T)
+
+
+@per_source
+def silent(source: Source) -> FloatArray:
+    """Directions (K, r) along the simplex of which rows say nothing, as f0 reads them.
+
+    Two classes that f0 always finds alike may share what they have together in any way.
+
+    Examples
+    --------
+    >>> from priorshift.source.model import ProbabilityModel
+    >>> from priorshift.source import build_source
+    >>> P = np.repeat([[0.9, 0.05, 0.05], [0.1, 0.45, 0.45], [0.1, 0.45, 0.45]], 20, axis=0)
+    >>> source = build_source(ProbabilityModel(classes=[0, 1, 2]), P, np.repeat([0, 1, 2], 20))
+    >>> np.abs(silent(source)).round(3).tolist()
+    [[0.0], [0.707], [0.707]]
+    """
+    flat = helmert(source.n_classes)
+    vectors, values, _ = np.linalg.svd(flat @ influence_at(source, source.prior, 1e12).inverse)
+    return np.asarray(flat.T @ vectors[:, values <= 1e-9 * values[0]])
 
 
 def moments_of(source: Source, influence: Influence) -> Moments:

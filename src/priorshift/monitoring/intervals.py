@@ -40,6 +40,7 @@ from priorshift.monitoring.influence import (
     influence_at,
     moments_of,
     recentred,
+    silent,
 )
 from priorshift.priors import project_simplex
 from priorshift.priors.mlls import MLLS
@@ -53,6 +54,8 @@ _ESTIMATOR = MLLS(tol=1e-5)
 _TINY = 1e-12
 # A gamma with more skewness than this says less of a sum of rows than one with this much.
 _SKEWED = 1.0
+# A class that has less than this of a direction that f0 is silent of is told from the others.
+_UNTOLD = 0.01
 
 
 def batch_prior_interval(
@@ -222,7 +225,9 @@ def _interval(
         half = (inside + outside) / 2.0
         good = _accepts(estimate, half, moments, level)
         inside, outside = np.where(good, half, inside), np.where(good, outside, half)
-    low, high = np.where(reached, outer, inside)
+    # Of a class that f0 does not tell from another one, rows may hold any share.
+    untold = (silent(source) ** 2).sum(axis=1) > _UNTOLD
+    low, high = np.where(reached | untold, outer, inside)
     return low, high
 
 
