@@ -25,7 +25,7 @@ import sklearn
 from priorshift.saving.archive import check_block
 from priorshift.saving.recipes import check_sizes
 from priorshift.saving.saved import decode_deployment
-from priorshift.saving.stream_bytes import stream_to_bytes
+from priorshift.saving.stream_bytes import check_sum, stream_to_bytes
 from priorshift.saving.values import Parts
 
 _HEAD = struct.Struct("<12sIQQ32s32s")
@@ -179,7 +179,7 @@ def sign(manifest: dict[str, Any], data: bytes) -> bytes:
 
 def summed(body: bytes) -> bytes:
     """The bytes of a stream with their check sum."""
-    whole = body + hashlib.blake2b(body, digest_size=16).digest()
+    whole = body + check_sum(body)
     return whole + bytes(-len(whole) % 8)
 
 

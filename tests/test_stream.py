@@ -198,6 +198,26 @@ def test_forged_bytes_are_refused(source):
             stream_from_bytes(deployment, forged(change + body[head.size :]))
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        *({"region": 10**6}, {"region": -2}, {"log_p": 0.5}, {"share": 1.5}, {"share": -0.1}),
+        *({"level": 99}, {"level": -1}, {"number": -1}, {"cells": -1}, {"called": -1}),
+    ],
+    ids=str,
+)
+def test_a_guard_that_no_stream_has_left_is_refused(source, values):
+    deployment = full_deployment(source, Tracker())
+    stream = lived(deployment)
+    ((name, value),) = values.items()
+    old = getattr(stream.guard, name)
+    new = np.full_like(old, value) if isinstance(old, np.ndarray) else value
+    guard = stream.guard._replace(**{name: new})
+    forged = stream_to_bytes(deployment, stream._replace(guard=guard))
+    with pytest.raises(FileFormatError, match="do not fit together: the guard has"):
+        stream_from_bytes(deployment, forged)
+
+
 def test_what_is_no_stream_of_the_deployment_is_not_written(source):
     deployment = Deployment(source, Tracker())
     with pytest.raises(InputError, match="HistoryState in the place of TrackerState"):

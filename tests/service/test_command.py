@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+import subprocess
 import time
 from contextlib import closing
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,8 +17,10 @@ import serving
 from priorshift import LabelShiftClassifier
 from priorshift.cli import main
 from priorshift.saving import stream_to_bytes
+from priorshift.service.command import _check_tls, _warm_up
 from priorshift.service.models import Model
 from priorshift.service.sqlite import FILE
+from priorshift.stream import Deployment
 
 
 @pytest.fixture
@@ -59,6 +64,7 @@ def test_a_folder_that_is_not_there_is_said_and_not_made(served, tmp_path, word,
     ("words", "told"),
     [
         (["--add-key", ""], "a key needs a name"),
+        (["--remove-key", ""], "there is no such folder"),
         (["--tls-key", "key.pem"], "--tls-key goes with --tls-cert"),
         (["--tls-cert", "none.pem"], "--tls-cert none.pem: there is no such file"),
         (["--tls-cert", __file__], "hold no certificate"),
@@ -70,6 +76,31 @@ def test_settings_that_will_not_do(served, tmp_path, words, told, capsys):
     assert status == 2
     assert told in said.err
     assert len(said.err.splitlines()) == 1
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a key with")
+def test_a_certificate_with_its_key(served, tmp_path, capsys):
+    """A good pair serves; an encrypted key is refused, as nobody is there to be asked."""
+
+    def made(name, *words):
+        paths = tmp_path / f"{name}.pem", tmp_path / f"{name}.key"
+        words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-subj", "/CN=localhost", *words]
+        subprocess.run(
+            [*words, "-out", paths[0], "-keyout", paths[1]], check=True, capture_output=True
+        )
+        return paths
+
+    (cert, key), (other, closed) = made("open", "-nodes"), made("shut", "-passout", "pass:secret")
+    _check_tls(str(cert), str(key))
+    words = ("--source", served.path, "--state", tmp_path / "state", "--port", 0)
+    for given, told in (
+        (("--tls-cert", other, "--tls-key", closed), "the key is encrypted"),
+        (("--tls-cert", cert), "hold no certificate with its key"),
+        (("--tls-cert", other, "--tls-key", key), "hold no certificate with its key"),
+    ):
+        status, said = serve(*words, *given, capsys=capsys)
+        assert (status, len(said.err.splitlines())) == (2, 1)
+        assert told in said.err
 
 
 def test_the_first_key_says_what_it_changes(tmp_path, capsys):
@@ -201,6 +232,39 @@ def test_a_model_warms_up_and_learns_nothing(learner, takes):
     before = stream_to_bytes(clf.deployment_, model.begun)
     model.warm_up()
     assert stream_to_bytes(clf.deployment_, model.begun) == before
+
+
+def test_one_model_that_cannot_warm_up_is_logged_and_the_others_do(monkeypatch, caplog):
+    caplog.set_level("INFO", "priorshift.service")
+    warm = []
+
+    def fails():
+        raise ZeroDivisionError
+
+    models = {
+        "ill": SimpleNamespace(key="ill", warm_up=fails),
+        "well": SimpleNamespace(key="well", warm_up=lambda: warm.append("well")),
+    }
+    _warm_up(SimpleNamespace(by_key=models))
+    assert warm == ["well"]
+    messages = [record.getMessage() for record in caplog.records]
+    assert "the model ill could not be warmed up" in messages
+    assert messages[-1].startswith("warm after")
+
+
+def test_warming_up_steps_a_stream(served, monkeypatch):
+    model, rows = Model("m", "1", served.classifier), []
+    real = Deployment.step
+    monkeypatch.setattr(
+        Deployment,
+        "step",
+        lambda self, stream, batch, **more: (
+            rows.append(len(batch.proba)) or real(self, stream, batch, **more)
+        ),
+    )
+    model.warm_up()
+    assert rows[0] == 1
+    assert max(rows) > 32  # a block of the guard ends
 
 
 def test_a_service_says_when_it_is_warm(served, tmp_path):

@@ -245,6 +245,29 @@ def test_what_changes_while_it_is_read(served, tmp_path, monkeypatch, what):
         assert last["version"] == (1 if what == "delete" else 4)
 
 
+@pytest.mark.parametrize("what", ["watch", "glances"])
+def test_what_fails_after_a_commit_fails_no_batch(served, tmp_path, monkeypatch, what, caplog):
+    """It is durable: who sent it has to be told so, and who reads has to see it."""
+    rows = serving.batches(1)
+    with serving.client(served.path, tmp_path) as client:
+        engine = client.service.engine
+
+        def fails(*_):
+            raise ZeroDivisionError("told nobody")
+
+        if what == "watch":
+            engine.watch = fails
+        else:
+            monkeypatch.setattr(engine._glances, "publish", fails)
+        sent = serving.body("b0", rows[0])
+        first = client.post(f"{SHOP}/batches", json=sent)
+        assert first.status_code == 200
+        assert client.get(SHOP).json()["version"] == 1
+        again = client.post(f"{SHOP}/batches", json=sent)
+        assert again.content == first.content
+    assert "was stored, but not all was told" in caplog.text
+
+
 def test_two_writers_of_one_stream_are_serialised(served, tmp_path):
     rows = serving.batches(40, rows=4)
     with serving.client(served.path, tmp_path) as client:

@@ -263,6 +263,16 @@ class Guard:
             return said, there
         return (said, level) if done[-1] >= level else (share, level)
 
+    def check(self, source: Source, state: GuardState) -> None:
+        """Refuse a state that no stream can have left, as damaged bytes may hold."""
+        if min(part.min(initial=0) for part in (state.cells, state.called, state.number)) < 0:
+            raise ValueError("the guard has counts below 0")
+        if not (state.log_p <= 0.0 <= state.share <= 1.0 and 0 <= state.level < LEVELS):
+            raise ValueError("the guard has a p-value, a share or a level that there is not")
+        regions = guard_regions(source)
+        if not -1 <= state.region < regions.size + len(regions.scores.view):
+            raise ValueError(f"the guard has no region {state.region}")
+
     def report(self, source: Source, state: GuardState) -> GuardReport:
         """Say what was found so far."""
         now, share = state.share >= 1.0, float(state.share)

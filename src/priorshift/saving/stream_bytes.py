@@ -90,11 +90,17 @@ another copy of it
             leaf.write_array(array, numbers, data)
     head = _HEAD.pack(_MAGIC, VERSION, form.digest, len(numbers), len(stream.memory))
     body = b"".join([head, struct.pack(f"<{len(numbers)}q", *numbers), *data])
-    return body + _check_sum(body)
+    return body + check_sum(body)
 
 
-def _check_sum(body: bytes) -> bytes:
-    """Part of SHA-256, for which processors have instructions."""
+def check_sum(body: bytes) -> bytes:
+    """Part of SHA-256, for which processors have instructions.
+
+    Examples
+    --------
+    >>> len(check_sum(b"a stream"))
+    16
+    """
     return sha256(body).digest()[:_SUM]
 
 
@@ -102,7 +108,7 @@ def stream_from_bytes(deployment: Deployment, data: bytes) -> Stream:
     """Return the stream that ``stream_to_bytes`` was given; anything else is refused."""
     form = _form(deployment)
     body = bytes(data[:-_SUM])
-    if len(body) < _HEAD.size or _check_sum(body) != data[-_SUM:]:
+    if len(body) < _HEAD.size or check_sum(body) != data[-_SUM:]:
         raise FileFormatError(f"these bytes of a stream are cut short or altered: {_AGAIN}")
     magic, version, digest, count, records = _HEAD.unpack_from(body)
     if magic != _MAGIC:
@@ -122,6 +128,8 @@ def stream_from_bytes(deployment: Deployment, data: bytes) -> Stream:
         values = [leaf.read(reader) for leaf in form.leaves]
         form.check(values)
         state, guard, shift, history = shaped_like(form.template, iter(values))
+        if deployment.guard is not None:
+            deployment.guard.check(deployment.source, guard)
         if history is not None:
             history.check(deployment.history)
         memory = tuple(reader.record(form.n_classes) for _ in range(records))

@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> None:
 
     if options.backup is not None:
         maintenance.back_up(options.state, options.backup)
-    elif options.add_key is not None or options.remove_key or options.list_keys:
+    elif (options.add_key, options.remove_key) != (None, None) or options.list_keys:
         maintenance.change_keys(options)
     elif options.check:
         maintenance.check(options)
@@ -133,10 +133,10 @@ def serve(options: argparse.Namespace) -> None:
         listener = _listener(options.host, options.port)
         # What is there by now stays: no search for garbage has to look at it, while all waits.
         # A request makes hundreds of lists, and no garbage that such a search would find.
-        threading.Thread(target=_warm_up, args=[service.models], daemon=True).start()
         gc.collect()
         gc.freeze()
         gc.set_threshold(_GARBAGE)
+        threading.Thread(target=_warm_up, args=[service.models], daemon=True).start()
         with listener, asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(server.serve(sockets=[listener]))
     except BaseException:
@@ -154,7 +154,10 @@ def _warm_up(models: Any) -> None:
             text = "compiling, once on a machine, up to a minute: the first batches may wait"
             told.enter_context(telling(lambda: _log.info(text)))
         for model in models.by_key.values():
-            model.warm_up()
+            try:
+                model.warm_up()
+            except Exception:  # its first batch will say what is wrong, or take longer
+                _log.exception("the model %s could not be warmed up", model.key)
     _log.info("warm after %.1f s", time.perf_counter() - start)
 
 
@@ -203,10 +206,16 @@ def _check_tls(cert: str | None, key: str | None) -> None:
     for option, path in (("--tls-cert", cert), ("--tls-key", key)):
         if path is not None and not os.path.isfile(path):
             raise InputError(f"{option} {path}: there is no such file")
+    given = f"--tls-cert {cert}" + ("" if key is None else f", --tls-key {key}")
+
+    def password() -> str:  # nobody sits there to be asked
+        raise InputError(f"{given}: the key is encrypted: give one without a password")
+
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
-    except (ssl.SSLError, OSError) as error:
-        given = f"--tls-cert {cert}" + ("" if key is None else f", --tls-key {key}")
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password)
+    except OSError as error:  # of which SSLError is one
+        if not isinstance(error, ssl.SSLError):
+            raise InputError(f"{given}: cannot be read ({error.strerror or error})") from error
         raise InputError(
             f"{given}: hold no certificate with its key, both in PEM ({error}); a key in a file of "
             "its own needs --tls-key"

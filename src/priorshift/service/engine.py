@@ -285,7 +285,6 @@ class Engine:
                     self._cache.pop(id, None)
                 else:
                     self._keep(tip)
-        self._glances.publish(tips)
 
     # writes
     async def write(self, streams: Sequence[str], run: Callable[[Group], Result]) -> Result:
@@ -365,12 +364,20 @@ class Engine:
         connection.commit()
         seconds = time.perf_counter() - start
         self._publish(group.tips)
+        try:
+            self._tell(group, jobs, at, seconds)
+        except Exception:  # it is durable all the same, and has to be said so
+            _log.exception("a group of %d changes was stored, but not all was told", len(jobs))
+        return outcomes
+
+    def _tell(self, group: Group, jobs: list[Job], at: int, seconds: float) -> None:
+        """Let overview, log, traces and counters know of what was committed."""
+        self._glances.publish(group.tips)
         for id, old in group.changed.items():
             _say_alarm(old, group.tips[id])
         tracing.past_span("commit", (job.span for job in jobs), at, seconds)
         if self.watch is not None:
             self.watch(group.news, seconds)
-        return outcomes
 
 
 def _say_alarm(old: Committed, new: Committed | None) -> None:

@@ -79,7 +79,7 @@ def change_keys(options: argparse.Namespace) -> None:
             print(new_key(connection, options.add_key, options.scope))
             if first:
                 print("the first key: from now on every request needs one", file=sys.stderr)
-        elif options.remove_key:
+        elif options.remove_key is not None:
             if not connection.remove_key(options.remove_key):
                 raise InputError(f"there is no key called {options.remove_key!r}")
         else:

@@ -25,6 +25,7 @@ CODES = {
     "storage_full": 507,
 }
 """Every code with its status."""
+_LONGEST = 2_000  # of a message: it may quote what was sent
 
 
 class Problem(PriorshiftError):
@@ -37,6 +38,7 @@ class Problem(PriorshiftError):
     """
 
     def __init__(self, code: str, message: str, headers: dict[str, str] | None = None) -> None:
+        message = message if len(message) <= _LONGEST else f"{message[:_LONGEST]} ..."
         super().__init__(message)
         self.code, self.message, self.headers = code, message, headers or {}
 
