@@ -14,13 +14,14 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from priorshift import LabelShiftClassifier
 from priorshift.errors import InputError
-from priorshift.files.columns import Columns, label_values, seconds, typed_labels
+from priorshift.files.columns import Columns, label_values, naming, seconds, typed_labels
 from priorshift.files.tables import Table, open_table
 
 
@@ -148,12 +149,16 @@ def test_categories_that_polars_does_not_know_are_refused():
         columns.X([["3", "red"], ["4", "green"]], 10)
 
 
-def test_a_gap_in_whole_numbers_is_refused_with_its_rows():
+def test_a_gap_in_whole_numbers_is_named_where_the_model_takes_none():
     frame, y = mixed()
     model = LogisticRegression().fit(frame[["size"]], y)
     clf = LabelShiftClassifier(model, learner="fth").fit(frame[["size"]], y)
-    with pytest.raises(InputError, match=r"some.csv rows 11 to 12: do not have the types"):
-        Columns.of(clf, table(["size"])).X([["3"], [""]], 10)
+    columns, rows = Columns.of(clf, table(["size"])), [["3"], [""]]
+    with (
+        pytest.raises(InputError, match=r"some.csv row 12, column 'size': has no value"),
+        naming(columns.table, rows, 10, columns.places),
+    ):
+        clf.predict_proba(columns.X(rows, 10))
 
 
 def test_texts_dicts_and_scores():
@@ -223,3 +228,34 @@ def test_times(cell, found):
 def test_what_is_no_time(cell):
     with pytest.raises(InputError, match=r"^holds .*, not a time"):
         seconds(cell)
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint8", "Int64"])
+@pytest.mark.parametrize("alone", [False, True])
+def test_whole_numbers_are_never_cut_off(kind, alone):
+    """What the type of a held-out column has no place for goes to the model as it is."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 60)
+    frame = pd.DataFrame({"size": rng.integers(1, 9, 60) + 5 * y}).astype(kind)
+    if not alone:
+        frame["colour"] = np.array(["red", "blue"], dtype=object)[y]
+    chosen = make_column_transformer((SimpleImputer(), ["size"]))
+    model = make_pipeline(chosen, LogisticRegression())
+    clf = LabelShiftClassifier(model.fit(frame, y), learner="fth").fit(frame, y)
+    columns = Columns.of(clf, table(["size", "colour"]))
+
+    def read(*cells):
+        return columns.X([[cell, "red"] for cell in cells], 0)["size"]
+
+    assert read("3", "255").dtype == frame["size"].dtype
+    assert read("3", "255").tolist() == [3, 255]
+    assert read("2.5", "7").tolist() == [2.5, 7.0]
+    assert read("-1", "1e19").tolist() == [-1.0, 1e19]
+    gap = read("", "4")
+    assert pd.isna(gap[0])
+    assert gap[1] == 4
+    X = columns.X([["2.5", "red"], ["", "red"]], 0)
+    by_hand = np.array([2.5, np.nan])
+    expected = pd.DataFrame({"size": by_hand, "colour": "red"})[list(frame.columns)]
+    expected = clf.predict_proba(expected)
+    np.testing.assert_allclose(clf.predict_proba(X), expected)

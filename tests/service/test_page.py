@@ -368,6 +368,11 @@ def test_a_file_is_dropped(client, driver, tmp_path):
     driver.find_element("id", "csv").send_keys(str(file))
     said = wait_for(driver, f"{text('csv-said')}.startsWith('Refused') && {text('csv-said')}")
     assert 'holds "x"' in said
+    file.write_text("cat,dog,bird\n0.2,0.3,0.5\n")
+    driver.find_element("id", "csv").send_keys(str(file))
+    wait_for(
+        driver, f"{text('csv-said')}.endsWith('(the first line of the file was taken as names)')"
+    )
     file.write_text("0.2,0.3,0.9\n")
     driver.find_element("id", "csv").send_keys(str(file))
     wait_for(driver, "document.querySelector('#errors li code')?.textContent === 'invalid_input'")
@@ -387,7 +392,9 @@ def test_a_file_is_read_as_its_rules_say(client, driver):
     assert found["columns"] == ["name", "size, m"]
     assert found["rows"] == [['the "lakes"\nhere', "2"], ["rome", ""]]
     assert read("1;2\n3;4") == {"columns": None, "rows": [["1", "2"], ["3", "4"]]}
-    assert read("1\t0\n0.5\t0.5\n", ["0", "1"])["columns"] == ["1", "0"]  # names of classes
+    assert read("2\t0\t1\n0\t0.5\t0.5\n", ["0", "1", "2"])["columns"] == ["2", "0", "1"]
+    assert "may be names or numbers" in read("1,0\n0.5,0.5\n", ["0", "1"])
+    assert read("p_1,p_0\n0.5,0.5\n", ["0", "1"])["columns"] == ["p_1", "p_0"]
     assert read("1,0\n0.5,0.5\n", ["0", "2"])["columns"] is None
     assert "never closed" in read('a,b\n"1,2\n')
     assert "row 2 after the names has 1 columns" in read("a,b\n1,2\n3\n")

@@ -18,7 +18,7 @@ from priorshift._rows import frame_library
 from priorshift._validation import check_positive, plain_labels
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.errors import FileFormatError, InputError, PriorshiftError, SourceError
-from priorshift.files.tables import Row, Table
+from priorshift.files.tables import Row, Table, listed
 from priorshift.monitoring.history import as_seconds
 from priorshift.typing import AnyArray, FloatArray
 
@@ -303,8 +303,9 @@ class Columns:
         if width is None and not _is_dicts(sample):
             width = 1
         if width is not None and len(places) != width:
+            shown = [table.names[place] for place in places]
             raise InputError(
-                f"{table.path}: has {len(places)} columns to read ({_shown(table, places)}), the "
+                f"{table.path}: has {len(places)} columns to read ({listed(shown)}), the "
                 f"source was made from {width} without names; leave the others out with --drop "
                 "(drop= in Python)"
             )
@@ -352,12 +353,12 @@ class Columns:
             kinds = self.sample.dtypes.to_dict()
             if all(map(_is_number, kinds.values())):
                 numbers = number_table(rows, self.places, self.table, first)
-                return library.DataFrame(numbers, columns=names).astype(kinds)
+                return _typed(library.DataFrame(numbers, columns=names), kinds)
             columns = (
                 self._pandas_column(self.sample[name], rows, place, first)
                 for name, place in zip(names, self.places, strict=True)
             )
-            return library.DataFrame(dict(zip(names, columns, strict=True))).astype(kinds)
+            return _typed(library.DataFrame(dict(zip(names, columns, strict=True))), kinds)
         except InputError:
             raise
         except (ValueError, TypeError, *strange) as error:
@@ -402,6 +403,22 @@ class Columns:
         return found
 
 
+def _typed(frame: Any, kinds: dict[Any, Any]) -> Any:
+    """The frame of pandas with these types; numbers that a type would change stay as they are."""
+    return frame.astype({name: kind for name, kind in kinds.items() if _holds(kind, frame[name])})
+
+
+def _holds(kind: Any, column: Any) -> bool:
+    """Whether a type has a place for every number; a type of whole numbers may not."""
+    if not importlib.import_module("pandas").api.types.is_integer_dtype(kind):
+        return True
+    limits, numbers = np.iinfo(str(kind).lower()), np.asarray(column, dtype=np.float64)
+    if not isinstance(kind, np.dtype):  # one of those of pandas, in which values may be missing
+        numbers = numbers[~np.isnan(numbers)]
+    inside = (numbers >= limits.min) & (numbers < float(limits.max) + 1.0)
+    return bool((inside & (numbers == np.floor(numbers))).all())
+
+
 def _is_number(kind: Any) -> bool:
     """Whether a type of pandas holds numbers; truth values are none."""
     types = importlib.import_module("pandas").api.types
@@ -437,8 +454,3 @@ def guessed(cells: Sequence[Any]) -> Any:
 
 def _is_dicts(sample: Any) -> bool:
     return isinstance(sample, list) and bool(sample) and isinstance(sample[0], dict)
-
-
-def _shown(table: Table, places: Sequence[int]) -> str:
-    names = [table.names[place][:40] for place in places[:8]]
-    return ", ".join(names) + (", ..." if len(places) > 8 else "")

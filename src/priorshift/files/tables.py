@@ -30,9 +30,23 @@ _ENDINGS = {
 }
 # Rows of a Parquet file that are in memory at a time.
 _SLICE = 1 << 16
+# Names that a message shows, and characters of each.
+_SHOWN, _LONG = 20, 40
 
 Row = Sequence[Any]
 """The cells of a row: text in CSV, values in NDJSON and Parquet; None where one is missing."""
+
+
+def listed(names: Sequence[Any]) -> str:
+    """Names as a message shows them: some of them, and the beginning of long ones.
+
+    Examples
+    --------
+    >>> listed(["a", 7])
+    'a, 7'
+    """
+    shown = ", ".join(str(name)[:_LONG] for name in names[:_SHOWN])
+    return shown + (", ..." if len(names) > _SHOWN else "")
 
 
 class Table(NamedTuple):
@@ -67,8 +81,9 @@ class Table(NamedTuple):
     def place(self, name: str, option: str) -> int:
         """Return the number of a column, or say what named one that is not there."""
         if name not in self.names:
-            shown = ", ".join(self.names[:10]) + (", ..." if len(self.names) > 10 else "")
-            raise InputError(f"{self.path}: has no column {name!r} ({option}); it has {shown}")
+            raise InputError(
+                f"{self.path}: has no column {name!r} ({option}); it has {listed(self.names)}"
+            )
         return self.names.index(name)
 
     def where(self, row: int, place: int | None = None, *, last: int | None = None) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.errors import InputError
 from priorshift.files.columns import Columns, known_names, naming
-from priorshift.files.tables import Table
+from priorshift.files.tables import Table, listed
 
-_SHOWN, _LONG = 20, 40
+_LONG = 40
 _LARGEST = int(sys.float_info.max)
 
 
@@ -65,13 +65,8 @@ def _places(names: list[str], classes: list[str]) -> list[int]:
         if set(places) == set(classes):
             return [places[name] for name in classes]
     raise InputError(
-        f"the columns are called {_listed(names)}: name them after the classes, {_listed(classes)}"
+        f"the columns are called {listed(names)}: name them after the classes, {listed(classes)}"
     )
-
-
-def _listed(names: Sequence[Any]) -> str:
-    shown = ", ".join(str(name)[:_LONG] for name in names[:_SHOWN])
-    return shown + (", ..." if len(names) > _SHOWN else "")
 
 
 def check_width(rows: Any, names: Sequence[Any]) -> None:
@@ -87,7 +82,7 @@ def check_width(rows: Any, names: Sequence[Any]) -> None:
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, list) or len(row) != len(names):
             what = f"has {len(row)} values" if isinstance(row, list) else "is no list"
-            order = _listed(names)
+            order = listed(names)
             raise InputError(
                 f"row {number} {what}: each is a list of {len(names)}, in the order {order}"
             )

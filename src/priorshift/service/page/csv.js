@@ -29,6 +29,8 @@ export function tableOf(text, known) {
   const rows = recordsOf(text.replace(/^\ufeff/, ''));
   const first = rows.length ? rows[0].map(name => name.trim()) : [];
   const named = !first.some(isNumber) || known !== null && known.every(name => first.includes(String(name)));
+  if (named && first.length === 2 && first.every(isNumber))  // as probabilities of two classes are
+    throw new Error(`the first line, ${first}, may be names or numbers: call the columns p_${first[0]} and p_${first[1]}`);
   const columns = named && rows.length ? rows.shift() && first : null;
   if (!rows.length) throw new Error('the file has no rows');
   const width = (columns || rows[0]).length;

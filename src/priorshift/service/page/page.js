@@ -283,8 +283,10 @@ async function watch() {
 
 async function sendFile(file) {
   const said = $('csv-said'), name = chosen, kind = shown.takes;
+  let table = {columns: null};
   try {
-    const table = tableOf(await file.text(), shown.names), mark = Date.now().toString(36);
+    table = tableOf(await file.text(), shown.names);
+    const mark = Date.now().toString(36);
     const rows = table.columns ? table.rows : numbersOf(table.rows);
     for (let start = 0; start < rows.length; start += 100) {
       const body = {batch_id: `${file.name.slice(0, 100)} ${mark} ${start}`, [kind]: rows.slice(start, start + 100)};
@@ -293,7 +295,8 @@ async function sendFile(file) {
       said.textContent = `${Math.min(start + 100, rows.length)} of ${rows.length} rows sent`;
     }
   } catch (error) {
-    said.textContent = `Refused: ${error.message}`;
+    const named = table.columns ? ' (the first line of the file was taken as names)' : '';
+    said.textContent = `Refused: ${error.message}${named}`;
   }
   await refresh();
 }
@@ -325,10 +328,10 @@ $('more').addEventListener('click', async () => {
 $('new-form').addEventListener('submit', async event => {
   event.preventDefault();
   const name = $('new-name').value;
-  await send('PUT', streamPath(name), {model: $('new-model').value}).catch(() => null);
-  $('new-name').value = '';
-  await refresh();
-  if ([...$('streams').children].some(item => item.dataset.name === name)) await choose(name);
+  const found = await send('PUT', streamPath(name), {model: $('new-model').value}).catch(() => null);
+  if (found !== null) $('new-name').value = '';
+  await refresh();  // which lists the refusal, if there was one
+  if (found !== null) await choose(name);
 });
 $('csv').addEventListener('change', event => {
   const [file] = event.target.files;
