@@ -480,9 +480,9 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             on what they look like: see docs/labels.md.
         batch_id : int or str, optional
             A name under which ``learn_labels`` finds the batch when labels come later.
-        timestamp : float or datetime, optional
-            When the batch came, for ``history_``: seconds, or a datetime, which without a time zone
-            is taken as UTC.
+        timestamp : float, datetime or str, optional
+            When the batch came, for ``history_``: seconds, or a time, also as text in ISO 8601,
+            which without a time zone is taken as UTC.
 
         Examples
         --------

@@ -111,6 +111,8 @@ def test_merging_keeps_the_more_serious_guard_and_the_regime_of_more_rows() -> N
         (datetime(2001, 9, 9, 3, 46, 40, tzinfo=timezone(timedelta(hours=2))), 1e9),
         (np.datetime64("2001-09-09T01:46:40"), 1e9),
         (pd.Timestamp("2001-09-09T01:46:40Z"), 1e9),
+        ("2001-09-09 01:46:40", 1e9),
+        ("2001-09-09T03:46:40+02:00", 1e9),
     ],
 )
 def test_times(given_, seconds) -> None:
@@ -124,7 +126,7 @@ def test_times(given_, seconds) -> None:
         (np.inf, InputError),
         (pd.NaT, InputError),
         (np.datetime64("NaT"), InputError),
-        ("monday", InputTypeError),
+        ("monday", InputError),
         (True, InputTypeError),
         (1j, InputTypeError),
     ],

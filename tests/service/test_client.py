@@ -145,6 +145,9 @@ def test_every_call(service, served):
         assert 0 <= client.shift("calls").distance <= 1
         assert client.stream("calls").classes == list(serving.CLASSES)
         assert "calls" in [one.stream for one in client.streams(limit=1000).streams]
+        seen = client.overview("call")
+        assert [(one.stream, one.alarm) for one in seen.streams] == [("calls", False)]
+        assert seen.count >= seen.found == 1
         state = client.get_state("calls")
         assert client.put_state("copy", state).version == 1
         client.delete("copy")

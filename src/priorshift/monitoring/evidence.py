@@ -140,7 +140,8 @@ def judge_regions(regions: Regions, cells: AnyArray, calls: AnyArray, share: Flo
     verdict = Verdict.quiet(len(calls))
     if compiled.available():  # of most blocks that is all
         counted = (part.astype(COUNTS, copy=False) for part in (cells, calls))
-        _, _, *known, _ = regions
+        known: tuple[AnyArray, ...] = regions.view, regions.first, regions.last, regions.share
+        known += regions.counts, regions.confusion, regions.rows
         if not kernels().may_surprise(*counted, share, *map(compiled.plain, known), _SLACK):
             return verdict
     hits, rows = regions.hits(cells), calls.sum(axis=1)

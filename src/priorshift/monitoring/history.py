@@ -250,12 +250,14 @@ def _merged(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def as_seconds(timestamp: Any) -> float:
-    """Return a time stamp as seconds; a datetime without a time zone is taken as UTC.
+    """Return a time stamp as seconds; a time without a time zone is taken as UTC.
 
     Examples
     --------
     >>> as_seconds(None), as_seconds(3), as_seconds(datetime(1970, 1, 2))
     (-inf, 3.0, 86400.0)
+    >>> as_seconds("1970-01-01T01:00")
+    3600.0
     >>> as_seconds(np.datetime64("1970-01-01T00:01"))
     60.0
     >>> as_seconds(float("nan"))
@@ -265,6 +267,13 @@ def as_seconds(timestamp: Any) -> float:
     """
     if timestamp is None:
         return NO_TIME
+    if isinstance(timestamp, str):
+        try:
+            timestamp = datetime.fromisoformat(timestamp.strip())
+        except ValueError:
+            raise InputError(
+                f"timestamp is {timestamp[:40]!r}: give ISO 8601, as 2026-01-31T12:00, or seconds"
+            ) from None
     if isinstance(timestamp, np.datetime64):
         seconds = timestamp.astype("datetime64[us]").astype(np.int64) / 1e6
         if np.isnat(timestamp):

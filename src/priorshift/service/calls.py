@@ -19,6 +19,7 @@ from priorshift.service.schemas import (
     LabelsRequest,
     ManyAnswer,
     ManyRequest,
+    OverviewAnswer,
     PerformanceAnswer,
     PriorAnswer,
     ShiftAnswer,
@@ -131,6 +132,11 @@ def streams(after: str, limit: int) -> Call[StreamsAnswer]:
     """A page of streams."""
     path = f"/v1/streams?after={quote(after, safe='')}&limit={limit}"
     return Call("GET", path, StreamsAnswer)
+
+
+def overview(match: str, limit: int) -> Call[OverviewAnswer]:
+    """Streams at a glance."""
+    return Call("GET", f"/v1/overview?match={quote(match, safe='')}&limit={limit}", OverviewAnswer)
 
 
 def create(stream: str, model: str | None) -> Call[StreamDetail]:

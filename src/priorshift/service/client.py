@@ -24,6 +24,7 @@ from priorshift.service.schemas import (
     GuardAnswer,
     HistoryAnswer,
     ManyAnswer,
+    OverviewAnswer,
     PerformanceAnswer,
     PriorAnswer,
     ShiftAnswer,
@@ -218,6 +219,10 @@ class Client:
         """A page of the streams."""
         return self._send(calls.streams(after, limit))
 
+    def overview(self, match: str = "", limit: int = 50) -> OverviewAnswer:
+        """Streams at a glance: those with an alarm first, then those that changed last."""
+        return self._send(calls.overview(match, limit))
+
     def create(self, stream: str, model: str | None = None) -> StreamDetail:
         """Make a stream, of the service's first model unless one is named."""
         return self._send(calls.create(stream, model))
@@ -330,6 +335,10 @@ class AsyncClient:
     async def streams(self, after: str = "", limit: int = 100) -> StreamsAnswer:
         """A page of the streams."""
         return await self._send(calls.streams(after, limit))
+
+    async def overview(self, match: str = "", limit: int = 50) -> OverviewAnswer:
+        """Streams at a glance: those with an alarm first, then those that changed last."""
+        return await self._send(calls.overview(match, limit))
 
     async def create(self, stream: str, model: str | None = None) -> StreamDetail:
         """Make a stream, of the service's first model unless one is named."""

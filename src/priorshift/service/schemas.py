@@ -27,10 +27,11 @@ class BatchRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """One batch of a stream: rows as the model reads them, or class probabilities.
 
     With ``columns``, the names of the cells of each row, they are found by name, and text becomes
-    what the column of the held-out set was: a CSV file can be sent as it is. ``labels`` are those
-    that are known already, null for all others; with ``labels_follow`` the batch is remembered for
-    labels that come later. ``timestamp`` (seconds) is for the history; the service's own clock is
-    in it too.
+    what the column of the held-out set was: a CSV file can be sent as it is. A source that was made
+    from an array knows no names: it takes columns in the order sent. ``labels`` are those that are
+    known already, null for all others; with ``labels_follow`` the batch is remembered for labels
+    that come later. ``timestamp`` (seconds) is for the history; the service's own clock is in it
+    too.
 
     Examples
     --------

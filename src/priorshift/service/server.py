@@ -74,7 +74,7 @@ def verify(models: Models, store: Store, glances: Glances | None = None) -> list
         return found
     with closing(store.connect()) as connection, connection.reading():
         return list(_other_sources(models, connection)) or list(
-            _damage(models, connection, glances or Glances(models))
+            _damage(models, connection, glances)
         )
 
 
@@ -88,7 +88,7 @@ def _other_sources(models: Models, connection: Connection) -> Iterator[str]:
             )
 
 
-def _damage(models: Models, connection: Connection, glances: Glances) -> Iterator[str]:
+def _damage(models: Models, connection: Connection, glances: Glances | None) -> Iterator[str]:
     after = ""
     while rows := connection.list_streams(after, 500):
         after = rows[-1].id
@@ -96,9 +96,12 @@ def _damage(models: Models, connection: Connection, glances: Glances) -> Iterato
             row = connection.find_stream(id)
             if row is not None and row.model in models.by_key:
                 try:
-                    glances.publish({id: opened_stream(models.by_key[row.model], row, connection)})
+                    found = opened_stream(models.by_key[row.model], row, connection)
                 except FileFormatError as error:
                     yield f"the stream {id!r}: {error}"
+                else:
+                    if glances is not None:
+                        glances.publish({id: found})
     try:
         for _ in connection.list_answers():
             pass
