@@ -17,6 +17,7 @@ from priorshift.experiments.report.stream.advice import advise
 from priorshift.experiments.report.stream.page import _few_ticks
 from priorshift.files.audit import Audit
 from priorshift.insight import Gains, past_gains
+from priorshift.learners import Careful, Tracker
 from stream_files import CLASSES, draw, write_csv
 
 SOURCE, LATER = [0.4, 0.3, 0.3], [0.05, 0.15, 0.8]
@@ -75,6 +76,19 @@ def test_a_stream_that_moved(clf, moved):
     assert (int(first), int(last)) == ((before + 1) // 100 + 1, (end + 1) // 100)
     assert found["Only the mix, or the classes too"].short == "The mix"
     assert found["What to do next"].short == "Adapt"
+
+
+def test_how_far_it_moved_is_told_by_rows_where_the_learner_lags():
+    """A learner that never adapts: the mix of the rows at the end is told all the same."""
+    P, y = draw(np.random.default_rng(0), 900, SOURCE)
+    clf = LabelShiftClassifier.from_probabilities(P, y, learner="tracker")
+    still = type(clf.deployment_)(clf.source_, Careful(Tracker(), np.inf), history=512)
+    clf.deployment_ = still
+    clf.reset()
+    found = answers(report(clf, stream(SOURCE, LATER)[0]))["Did the class mix move"]
+    assert found.short == "Yes"
+    most, end = map(int, re.findall(r"up to (\d+) had .* (\d+) at the end", found.long)[0])
+    assert 35 <= end <= most <= 60  # half of the moves from SOURCE to LATER add up to 50
 
 
 def test_what_is_measured_is_right(clf, moved):

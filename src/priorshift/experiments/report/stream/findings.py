@@ -14,6 +14,7 @@ from priorshift.classifier import LabelShiftClassifier
 from priorshift.experiments.report.stream.onset import LEVEL, onset
 from priorshift.files.audit import Audit
 from priorshift.insight import Gains, past_gains
+from priorshift.insight.present import judged_by
 from priorshift.typing import FloatArray
 
 # A change is called one at this chance of being none.
@@ -122,15 +123,17 @@ class Findings:
         if not self.moved:
             words = f"{self.audit.rows:,} rows show no change beyond chance (p = {p:.2g})."
             return Answer(question, "Not shown", words)
-        most, now = 100 * float(self.distances.max()), 100 * self.shift.distance
-        moves = np.abs(self.priors - self.clf.source_.prior).max(axis=0)
-        k = int(np.argmax(moves / np.sqrt(self.clf.source_.prior + moves)))  # of two, the rarer
-        course, before = self.priors[:, k], self.clf.source_.prior[k]
-        far = course[int(np.argmax(np.abs(course - before)))]
+        source, now = self.clf.source_.prior, judged_by(self.clf.deployment_, self.clf.stream_)
+        every = np.vstack([self.priors, now.prior])  # a learner may lag behind the latest rows
+        distances = 50 * np.abs(every - source).sum(axis=1)
+        moves = np.abs(every - source).max(axis=0)
+        k = int(np.argmax(moves / np.sqrt(source + moves)))  # of two, the rarer
+        before, far = source[k], every[int(np.argmax(np.abs(every[:, k] - source[k]))), k]
         words = (
             f"Class {self.labels[k]} was {before:.1%} of the held-out set and went to {far:.1%}. "
-            f"Of 100 rows, up to {most:.0f} had another class than the held-out set would have; "
-            f"{now:.0f} at the end. Chance alone does this with a probability of at most {p:.2g}."
+            f"Of 100 rows, up to {distances.max():.0f} had another class than the held-out set "
+            f"would have; {distances[-1]:.0f} at the end. Chance alone does this with a "
+            f"probability of at most {p:.2g}."
         )
         return Answer(question, "Yes", words, "bad")
 
