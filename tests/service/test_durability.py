@@ -219,7 +219,7 @@ def test_what_changes_while_it_is_read(served, tmp_path, monkeypatch, what):
             client.post(f"{SHOP}/batches", json=serving.body(f"b{number}", rows[number]))
         before = client.get(f"{SHOP}/state").content
         client.service.engine._cache.clear()  # as after a start
-        reader = client.service.engine._reader
+        reader = client.service.engine._reader.connection
         find = reader.find_stream
 
         def find_and_change(id):
@@ -243,6 +243,14 @@ def test_what_changes_while_it_is_read(served, tmp_path, monkeypatch, what):
             assert client.get(SHOP).json()["version"] == 3
         last = client.post(f"{SHOP}/batches", json=serving.body("b3", rows[0])).json()
         assert last["version"] == (1 if what == "delete" else 4)
+
+
+def test_streams_are_read_while_all_are_looked_at(client):
+    """The overview of a shared database reads every state that others have changed."""
+    client.put(SHOP)
+    client.service.engine._cache.clear()
+    with client.service.engine._looker.lock:
+        assert client.get(SHOP, timeout=serving.PATIENCE).status_code == 200
 
 
 @pytest.mark.parametrize("what", ["watch", "glances"])

@@ -178,6 +178,27 @@ class Job(NamedTuple):
     span: Any = None
 
 
+class _Reader:
+    """A connection that asks one question at a time, and is made anew where it was lost."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.connection, self.lock = store, store.connect(), threading.Lock()
+
+    def read(self, question: Callable[[Connection], Result]) -> Result:
+        with self.lock:
+            try:
+                with self.connection.reading():
+                    return question(self.connection)
+            except StorageProblem:  # the connection may be gone: once more, with another
+                self.connection.close()
+                self.connection = self.store.connect()
+                with self.connection.reading():
+                    return question(self.connection)
+
+    def close(self) -> None:
+        self.connection.close()
+
+
 class Engine:
     """Streams that change in one thread, and are read in any.
 
@@ -206,9 +227,10 @@ class Engine:
         self._cache: OrderedDict[str, Committed] = OrderedDict()
         self._cache_lock, self._commits = threading.Lock(), 0
         self._queue: queue.SimpleQueue[tuple[Job, _Promise] | None] = queue.SimpleQueue()
-        self._reader, self._reader_lock = store.connect(), threading.Lock()
+        # Looking at thousands of streams that others have changed takes a while: reads go on.
+        self._reader, self._looker = _Reader(store), _Reader(store)
         self._glances = glances or Glances(models)
-        self.read(self._glances.read)  # later on commits keep it up to date
+        self._looker.read(self._glances.read)  # later on commits keep it up to date
         self._writer: Connection | None = store.connect()
         self._thread = threading.Thread(target=self._run, name="priorshift-writer", daemon=True)
         self._thread.start()
@@ -216,15 +238,7 @@ class Engine:
     # reads
     def read(self, question: Callable[[Connection], Result]) -> Result:
         """Ask the database as it is at one moment; at once, in the caller's thread."""
-        with self._reader_lock:
-            try:
-                with self._reader.reading():
-                    return question(self._reader)
-            except StorageProblem:  # the connection may be gone: once more, with another
-                self._reader.close()
-                self._reader = self.store.connect()
-                with self._reader.reading():
-                    return question(self._reader)
+        return self._reader.read(question)
 
     def committed(self, id: str) -> Committed:
         """The last committed version of a stream."""
@@ -244,7 +258,7 @@ class Engine:
     def glances(self) -> list[Glance]:
         """Every stream at a glance, in no order."""
         if self.store.shared:
-            self.read(self._glances.read)
+            self._looker.read(self._glances.read)
         return self._glances.all()
 
     def fetch(self, connection: Connection, id: str) -> Committed | None:
@@ -302,7 +316,7 @@ class Engine:
         """Finish what waits, and stop."""
         self._queue.put(None)
         self._thread.join()
-        for connection in (self._reader, self._writer):
+        for connection in (self._reader, self._looker, self._writer):
             if connection is not None:
                 connection.close()
 
