@@ -261,3 +261,24 @@ def test_shares_stay_within_0_and_1_and_within_their_intervals(K) -> None:
                 assert (ends >= 0.0).all(), name
                 assert (ends <= 1.0).all(), name
                 assert (np.diff(ends, axis=0) >= 0.0).all(), name
+
+
+def test_a_variance_that_few_rows_make_is_widened():
+    """Normal intervals of means with heavy tails hold too seldom; where rows are alike nothing."""
+    rng, prior = np.random.default_rng(0), np.array([0.5, 0.5])
+    y, none, held = np.repeat([0, 1], 500), np.zeros((2, 2)), [[], []]
+    judged = Weighed.of(np.full((1000, 2), 0.5), y, prior)
+    for _ in range(600):
+        form = rowwise(judged, rng.lognormal(sigma=2.0, size=1000))
+        for each, one in zip(held, (form._replace(few=None), form), strict=True):
+            half = 1.645 * np.sqrt(one.variance(judged, none)[0])
+            each.append(abs(form.value[0] - np.exp(2.0)) <= half)
+    plain, widened = np.mean(held, axis=1)
+    assert plain < 0.83
+    assert widened > plain + 0.03
+    flat = rowwise(judged, rng.choice([-1.0, 1.0], 1000))
+    wide = flat.variance(judged, none) / flat._replace(few=None).variance(judged, none)
+    assert wide[0] == pytest.approx(1000 / 999, rel=1e-3)
+    single = np.zeros(1000)
+    single[7] = 1.0
+    assert rowwise(judged, single).few[0] < 1.1

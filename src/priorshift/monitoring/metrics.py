@@ -173,6 +173,8 @@ class Form(NamedTuple):
         Covariance of the influence with that on the class prior, over the held-out set.
     mass : (M,) array or None
         Of metrics that count rows, the share of all rows that they are a share of.
+    few : (M,) array or None
+        How many rows make the variance over the held-out set, about, where some make most of it.
     """
 
     value: FloatArray
@@ -181,6 +183,7 @@ class Form(NamedTuple):
     sizes: FloatArray
     common: FloatArray | None = None
     mass: FloatArray | None = None
+    few: FloatArray | None = None
 
     def variance(
         self, held: Weighed, covariance: FloatArray, rows: float | None = None
@@ -191,6 +194,10 @@ class Form(NamedTuple):
         pooled = (prior * self.variances).sum(axis=0)
         within = (sizes * self.variances + pooled) / (sizes + 1.0)
         found = (prior**2 * within / sizes).sum(axis=0)
+        if self.few is not None:
+            # A variance that few rows make is itself uncertain: as for Student's t, with two
+            # degrees of freedom for each of them.
+            found *= self.few / np.maximum(self.few - 1.0, 0.5 * self.few)
         found += np.einsum("km,kl,lm->m", self.means, covariance, self.means)
         if self.common is not None:
             shared = 2.0 * np.einsum("mk,km->m", self.common, self.means)
@@ -212,10 +219,18 @@ def rowwise(held: Weighed, influence: FloatArray) -> Form:
     [4.0]
     """
     means = held.by_class(influence)
-    squares = held.by_class((influence - means[held.labels]) ** 2)
+    apart = (influence - means[held.labels]) ** 2
+    squares = held.by_class(apart)
     value = np.array([held.prior @ means])
-    size = np.array([kish(held.weights)])
-    return Form(value, means[:, None], squares[:, None], size, held.common(influence))
+    size, few = np.array([kish(held.weights)]), np.array([kish(held.weights**2 * apart)])
+    return Form(
+        value,
+        means[:, None],
+        squares[:, None],
+        size,
+        held.common(influence),
+        few=np.maximum(few, 1.0),
+    )
 
 
 def kish(weights: FloatArray) -> float:
@@ -362,7 +377,8 @@ def _joined(forms: list[Form]) -> Form:
         np.concatenate([form[place] for form in forms], axis=-1) for place in range(4)
     )
     common = [form.common for form in forms if form.common is not None]
-    return Form(value, means, variances, sizes, np.concatenate(common) if common else None)
+    few = np.concatenate([np.ones(1) if form.few is None else form.few for form in forms])
+    return Form(value, means, variances, sizes, np.concatenate(common) if common else None, few=few)
 
 
 def _ranked(held: Weighed, k: int) -> tuple[Form, Form] | None:
