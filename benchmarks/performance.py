@@ -46,6 +46,8 @@ RESAMPLES = 5
 # Of rarer classes a window says too little to compare with.
 FEWEST = 20
 EVERY = 2  # windows from one class prior to the next
+# Of a class's rows in the pool, at most this share is in a window: no row is in it twice.
+MOST = 0.9
 
 
 class Problem(NamedTuple):
@@ -87,7 +89,18 @@ def real(name: str, seed: int, windows: int, learner: str, safety: str = "on") -
         model = LogisticRegression(max_iter=100).fit(X[parts[0]], y[parts[0]])
         clf = LabelShiftClassifier(model, **settings).fit(X_held, y_held)
     rest = parts[2][:POOL]
-    return Problem(clf, X[rest], y[rest], drift(clf.source_.prior, windows, rng))
+    priors = drift(clf.source_.prior, windows, rng)
+    return Problem(clf, X[rest], y[rest], within(priors, np.bincount(y[rest]) * MOST / ROWS))
+
+
+def within(priors: np.ndarray, most: np.ndarray) -> np.ndarray:
+    """Class priors with no share above its most; what is over goes to the others, in proportion."""
+    for _ in range(len(most)):
+        free = priors < most
+        left = 1.0 - (~free * most).sum(axis=1, keepdims=True)
+        others = (free * priors).sum(axis=1, keepdims=True)
+        priors = np.where(free, priors * left / others, most)
+    return priors
 
 
 def rare(seed: int, windows: int, learner: str, safety: str = "on") -> Problem:
