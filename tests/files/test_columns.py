@@ -230,10 +230,12 @@ def test_what_is_no_time(cell):
         seconds(cell)
 
 
-@pytest.mark.parametrize("kind", ["int64", "uint8", "Int64"])
+@pytest.mark.parametrize("kind", ["int64", "uint8", "Int64", "int64[pyarrow]"])
 @pytest.mark.parametrize("alone", [False, True])
 def test_whole_numbers_are_never_cut_off(kind, alone):
     """What the type of a held-out column has no place for goes to the model as it is."""
+    if "pyarrow" in kind:
+        pytest.importorskip("pyarrow")
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 60)
     frame = pd.DataFrame({"size": rng.integers(1, 9, 60) + 5 * y}).astype(kind)

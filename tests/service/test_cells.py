@@ -228,6 +228,21 @@ def test_what_cannot_be_read_is_named_by_row_and_cell(client, stream, body, word
     assert client.get(f"/v1/streams/{stream}").json()["version"] == before
 
 
+@pytest.mark.parametrize(
+    ("cell", "told"), [(10**20, "128-bit"), (10**400, "too large"), ("x", "found value")]
+)
+def test_cells_that_polars_cannot_take_are_a_fault_of_the_request(tmp_path, cell, told):
+    polars = pytest.importorskip("polars")
+    X, y = homes(100)
+    frame = polars.DataFrame({"year": X["year"].to_list()})
+    model = LogisticRegression().fit(frame, y)
+    LabelShiftClassifier(model, "fth").fit(frame, y).save(tmp_path / "years")
+    with serving.client(tmp_path / "years", tmp_path / "state") as client:
+        found = post(client, "a", rows=[[cell]] if cell != "x" else [[1950], [cell]])
+        assert (found.status_code, found.json()["code"]) == (422, "invalid_input")
+        assert told in found.json()["error"]
+
+
 def test_a_state_goes_to_the_model_that_it_belongs_to(client):
     post(client, "texts", rows=["good movie", "bad movie"])
     state = client.get("/v1/streams/texts/state").content

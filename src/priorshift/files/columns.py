@@ -51,6 +51,18 @@ def known_names(clf: LabelShiftClassifier) -> list[Any] | None:
     return None if names is None else list(names)
 
 
+def refused_by(kind: str) -> tuple[type[Exception], ...]:
+    """What frames of a kind raise where they, or a model that reads them, cannot take a cell.
+
+    Examples
+    --------
+    >>> refused_by("array")
+    (<class 'ValueError'>, <class 'TypeError'>, <class 'OverflowError'>)
+    """
+    strange = (frame_library(kind).exceptions.PolarsError,) if kind == "polars" else ()
+    return (ValueError, TypeError, OverflowError, *strange)
+
+
 def number_table(
     rows: Sequence[Row], places: Sequence[int], table: Table, first: int
 ) -> FloatArray:
@@ -341,7 +353,6 @@ class Columns:
             columns = (guessed([row[place] for row in rows]) for place in self.places)
             return library.DataFrame(dict(zip(names, columns, strict=True)))
         names = list(self.sample.columns)
-        strange = (library.exceptions.PolarsError,) if self.kind == "polars" else ()
         try:
             if self.kind == "polars":
                 return library.DataFrame(
@@ -361,7 +372,7 @@ class Columns:
             return _typed(library.DataFrame(dict(zip(names, columns, strict=True))), kinds)
         except InputError:
             raise
-        except (ValueError, TypeError, *strange) as error:
+        except refused_by(self.kind) as error:
             raise InputError(
                 f"{self.table.where(first, last=first + len(rows) - 1)}: do not have the types of "
                 f"the held-out set ({str(error).splitlines()[0]})"
@@ -412,7 +423,8 @@ def _holds(kind: Any, column: Any) -> bool:
     """Whether a type has a place for every number; a type of whole numbers may not."""
     if not importlib.import_module("pandas").api.types.is_integer_dtype(kind):
         return True
-    limits, numbers = np.iinfo(str(kind).lower()), np.asarray(column, dtype=np.float64)
+    limits = np.iinfo(getattr(kind, "numpy_dtype", kind))  # types of pandas name NumPy's
+    numbers = np.asarray(column, dtype=np.float64)
     if not isinstance(kind, np.dtype):  # one of those of pandas, in which values may be missing
         numbers = numbers[~np.isnan(numbers)]
     inside = (numbers >= limits.min) & (numbers < float(limits.max) + 1.0)

@@ -130,6 +130,6 @@ fill it or drop the row"
             try:
                 with naming(_table(names), rows, 0, range(len(names))):
                     raise error
-            except (ValueError, TypeError) as named:
+            except Exception as named:  # the same one, where it is about no cell
                 error = named
     return " ".join(str(error).split())

@@ -17,7 +17,7 @@ from priorshift._rows import frame_library
 from priorshift._validation import json_labels, known_classes, plain_labels
 from priorshift.classifier import LabelShiftClassifier, load
 from priorshift.errors import InputError
-from priorshift.files.columns import known_names
+from priorshift.files.columns import known_names, refused_by
 from priorshift.monitoring.history import NO_TIME, as_seconds
 from priorshift.river import row_kind
 from priorshift.saving import deployment_digest
@@ -222,7 +222,7 @@ class Model:
             else:
                 X = self._array(given) if self._numeric else self._objects(given)
             return self.classifier._read(X, labels), X if isinstance(X, np.ndarray) else given
-        except (ValueError, TypeError) as error:  # scikit-learn's own, and those of the model
+        except refused_by(row_kind(self.classifier)) as error:  # by frames, or by the model
             message = said_of_rows(error, given, columns or self.columns)
             raise Problem("invalid_input", message) from error
 
