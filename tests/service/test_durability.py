@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -251,6 +252,17 @@ def test_streams_are_read_while_all_are_looked_at(client):
     client.service.engine._cache.clear()
     with client.service.engine._looker.lock:
         assert client.get(SHOP, timeout=serving.PATIENCE).status_code == 200
+
+
+def test_overviews_hold_up_nothing_while_all_are_looked_at(client, monkeypatch):
+    """Four threads read for everybody: pages that ask for overviews must not wait in them."""
+    client.put(SHOP)
+    engine = client.service.engine
+    monkeypatch.setattr(engine.store, "shared", True, raising=False)  # as PostgreSQL is
+    with engine._looker.lock, ThreadPoolExecutor(6) as threads:
+        found = list(threads.map(client.get, ["/v1/overview"] * 6))
+        assert [one.json()["count"] for one in found] == [1] * 6
+        assert client.get(SHOP).status_code == 200
 
 
 @pytest.mark.parametrize("what", ["watch", "glances"])

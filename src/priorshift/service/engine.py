@@ -186,14 +186,24 @@ class _Reader:
 
     def read(self, question: Callable[[Connection], Result]) -> Result:
         with self.lock:
+            return self._ask(question)
+
+    def read_if_free(self, question: Callable[[Connection], None]) -> None:
+        if self.lock.acquire(blocking=False):
             try:
-                with self.connection.reading():
-                    return question(self.connection)
-            except StorageProblem:  # the connection may be gone: once more, with another
-                self.connection.close()
-                self.connection = self.store.connect()
-                with self.connection.reading():
-                    return question(self.connection)
+                self._ask(question)
+            finally:
+                self.lock.release()
+
+    def _ask(self, question: Callable[[Connection], Result]) -> Result:
+        try:
+            with self.connection.reading():
+                return question(self.connection)
+        except StorageProblem:  # the connection may be gone: once more, with another
+            self.connection.close()
+            self.connection = self.store.connect()
+            with self.connection.reading():
+                return question(self.connection)
 
     def close(self) -> None:
         self.connection.close()
@@ -257,8 +267,8 @@ class Engine:
 
     def glances(self) -> list[Glance]:
         """Every stream at a glance, in no order."""
-        if self.store.shared:
-            self._looker.read(self._glances.read)
+        if self.store.shared:  # who comes during a look gets what is known, and holds no thread
+            self._looker.read_if_free(self._glances.read)
         return self._glances.all()
 
     def fetch(self, connection: Connection, id: str) -> Committed | None:
