@@ -265,6 +265,26 @@ def test_overviews_hold_up_nothing_while_all_are_looked_at(client, monkeypatch):
         assert client.get(SHOP).status_code == 200
 
 
+def test_streams_that_were_not_made_leave_their_place_to_others(served, tmp_path):
+    """In one group: a batch that needs two places, and is refused, leaves one for another."""
+    rows = serving.batches(1, rows=2)[0].tolist()
+    both = {"batch_id": "b", "streams": ["a", "b"], "probabilities": rows}
+    one = {"batch_id": "b", "streams": ["c", "c"], "probabilities": rows}
+    with serving.client(served.path, tmp_path, "--max-streams", "1") as client:
+        engine, began, held = client.service.engine, threading.Event(), threading.Event()
+        waits = engine.write([], lambda _: began.set() or held.wait())
+        threading.Thread(target=asyncio.run, args=[waits]).start()
+        began.wait()
+        with ThreadPoolExecutor(2) as threads:
+            found = []
+            for place, body in enumerate((both, one), start=1):
+                found.append(threads.submit(client.post, "/v1/batches", json=body))
+                while engine._queue.qsize() < place:
+                    time.sleep(0.01)
+            held.set()
+        assert [one.result().status_code for one in found] == [422, 200]
+
+
 @pytest.mark.parametrize("what", ["watch", "glances"])
 def test_what_fails_after_a_commit_fails_no_batch(served, tmp_path, monkeypatch, what, caplog):
     """It is durable: who sent it has to be told so, and who reads has to see it."""

@@ -445,6 +445,7 @@ def _attempt(job: Job, group: Group) -> Any:
     except StorageProblem:
         raise
     except Exception as error:
+        group.begun.clear()  # what it would have made is not there
         problem = as_problem(error)
         if problem.code == "internal":
             _log.error("a change failed: %s", error, exc_info=error)
