@@ -368,6 +368,9 @@ def test_a_file_is_dropped(client, driver, tmp_path):
     driver.find_element("id", "csv").send_keys(str(file))
     said = wait_for(driver, f"{text('csv-said')}.startsWith('Refused') && {text('csv-said')}")
     assert 'holds "x"' in said
+    file.write_text("0.2,0.3,0.5\n0.2,Infinity,0.1\n")  # which JSON would make nothing of
+    driver.find_element("id", "csv").send_keys(str(file))
+    wait_for(driver, f"{text('csv-said')}.includes('row 2 holds \"Infinity\"')")
     file.write_text("cat,dog,bird\n0.2,0.3,0.5\n")
     driver.find_element("id", "csv").send_keys(str(file))
     wait_for(
@@ -376,6 +379,34 @@ def test_a_file_is_dropped(client, driver, tmp_path):
     file.write_text("0.2,0.3,0.9\n")
     driver.find_element("id", "csv").send_keys(str(file))
     wait_for(driver, "document.querySelector('#errors li code')?.textContent === 'invalid_input'")
+
+
+def test_a_stream_that_goes_or_is_made_anew(served, driver, tmp_path):
+    """What is shown is the stream as it is now; without one nothing can be sent."""
+    shop, rows = "/v1/streams/shop", serving.batches(5)
+
+    def points() -> str:
+        drawn = "document.querySelector('#prior-chart .mean')?.getAttribute('d')"
+        return f"({drawn} || '').split('L').length"
+
+    with serving.client(served.path, tmp_path / "state") as client:
+        for number, batch in enumerate(rows):
+            client.post(f"{shop}/batches", json=serving.body(f"b{number}", batch))
+        early = client.get(f"{shop}/state").content
+        client.post(f"{shop}/batches", json=serving.body("last", rows[0]))
+        browser.load(driver, f"{client.base_url}/", 1280)
+        wait_for(driver, f"{points()} === 6")
+        client.put(f"{shop}/state", content=early)
+        wait_for(driver, f"{points()} === 5")
+        client.delete(shop)
+        wait_for(driver, "document.getElementById('stream').hidden")
+        for batch in rows[:3]:
+            client.post(f"{shop}/batches", json=serving.body(f"new {batch[0, 0]}", batch))
+        wait_for(driver, f"!document.getElementById('stream').hidden && {points()} === 3")
+        file = tmp_path / "rows.csv"
+        file.write_text("cat,dog,owl\n" + "0.2,0.3,0.5\n" * 100 + "0.2,0.3,x\n")
+        driver.find_element("id", "csv").send_keys(str(file))
+        wait_for(driver, f"{text('csv-said')}.endsWith('; the first 100 rows were learned')")
 
 
 def test_a_file_is_read_as_its_rules_say(client, driver):

@@ -21,7 +21,7 @@ function recordsOf(text) {
   return records.filter(cells => cells.some(one => one.trim() !== ''));
 }
 
-const isNumber = cell => cell.trim() !== '' && !Number.isNaN(Number(cell));
+const isNumber = cell => cell.trim() !== '' && Number.isFinite(Number(cell));
 
 // Rows of a CSV file, and the names in its first line (null where it has numbers): the service finds
 // columns by their names, and reads text as the model does.
@@ -31,7 +31,8 @@ export function tableOf(text, known) {
   const named = !first.some(isNumber) || known !== null && known.every(name => first.includes(String(name)));
   if (named && first.length === 2 && first.every(isNumber))  // as probabilities of two classes are
     throw new Error(`the first line, ${first}, may be names or numbers: call the columns p_${first[0]} and p_${first[1]}`);
-  const columns = named && rows.length ? rows.shift() && first : null;
+  const columns = named ? first : null;
+  if (named) rows.shift();
   if (!rows.length) throw new Error('the file has no rows');
   const width = (columns || rows[0]).length;
   rows.forEach((row, n) => {

@@ -108,10 +108,11 @@ async function showChosen() {
   if (name === null) return;
   const about = await get(streamPath(name));
   if (name !== chosen) return;
+  if (shown !== null && !goesOn(about)) shown = null;
   if (shown === null) {
     const model = await get(`/v2/models/${encodeURIComponent(about.model)}`);
     if (name !== chosen) return;
-    shown = {classes: about.classes, takes: model.inputs[0].name, names: model.columns, columns: {}};
+    shown = {created: about.created, classes: about.classes, takes: model.inputs[0].name, names: model.columns, columns: {}};
     const what = shown.names ? `the columns ${shown.names.join(', ')}, in any order`
       : 'the columns that the model reads, in their order';
     $('csv-columns').textContent = what;
@@ -124,6 +125,12 @@ async function showChosen() {
   showFacts(about, guard, performance);
   showCharts();
   showTable();
+}
+
+// Whether a stream is the one that is shown, later on: not one that was made anew, or put back.
+function goesOn(about) {
+  const known = shown.columns.round || [];
+  return about.created === shown.created && (!known.length || known[known.length - 1] <= about.rounds);
 }
 
 // Only what is new is asked for: the past does not change.
@@ -253,7 +260,10 @@ async function refresh() {
     await showStream();
     await showErrors();
   } catch (error) {
-    if (error.status === 404) chosen = null;
+    if (error.status === 404) {  // the stream is gone
+      chosen = shown = null;
+      $('stream').hidden = true;
+    }
   } finally {
     busy = false;
   }
@@ -282,8 +292,10 @@ async function watch() {
 }
 
 async function sendFile(file) {
+  await work.catch(() => null);  // the stream may be about to be shown
+  if (shown === null) return;
   const said = $('csv-said'), name = chosen, kind = shown.takes;
-  let table = {columns: null};
+  let table = {columns: null}, sent = 0;
   try {
     table = tableOf(await file.text(), shown.names);
     const mark = Date.now().toString(36);
@@ -292,11 +304,13 @@ async function sendFile(file) {
       const body = {batch_id: `${file.name.slice(0, 100)} ${mark} ${start}`, [kind]: rows.slice(start, start + 100)};
       if (table.columns) body.columns = table.columns;
       await send('POST', streamPath(name, '/batches'), body);
-      said.textContent = `${Math.min(start + 100, rows.length)} of ${rows.length} rows sent`;
+      sent = Math.min(start + 100, rows.length);
+      said.textContent = `${sent} of ${rows.length} rows sent`;
     }
   } catch (error) {
     const named = table.columns ? ' (the first line of the file was taken as names)' : '';
-    said.textContent = `Refused: ${error.message}${named}`;
+    const before = sent ? `; the first ${sent} rows were learned` : '';
+    said.textContent = `Refused: ${error.message}${named}${before}`;
   }
   await refresh();
 }
