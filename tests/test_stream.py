@@ -159,6 +159,17 @@ def test_cut_and_flipped_bytes_are_refused(source):
         stream_from_bytes(deployment, data + bytes(8))
 
 
+def test_bytes_of_an_older_format_are_called_so(source):
+    """Their check sum was another one, which says nothing of whether they are whole."""
+    from priorshift.saving import stream_bytes
+
+    deployment = full_deployment(source, Tracker())
+    data = bytearray(stream_to_bytes(deployment, lived(deployment)))
+    data[4:8] = (stream_bytes.VERSION - 1).to_bytes(4, "little")
+    with pytest.raises(FileFormatError, match=r"have format \d+, this priorshift reads \d+: use"):
+        stream_from_bytes(deployment, bytes(data))
+
+
 def test_forged_bytes_are_refused(source):
     """The check sum is right, the content is not: numbers and shapes are looked at."""
     from hashlib import sha256

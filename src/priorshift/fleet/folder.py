@@ -60,7 +60,8 @@ def read_main(folder: Path) -> tuple[Files, dict[str, Any]]:
         main = json.loads((folder / _MAIN).read_text(encoding="utf-8"))
         if main["format"] != _FORMAT:
             raise FileFormatError(
-                f"{folder}: has format {main['format']}, this priorshift reads {_FORMAT}"
+                f"{folder}: has format {main['format']}, this priorshift reads {_FORMAT}: "
+                "load it with the version that saved it"
             )
         settings = main["settings"]
         generation = int(main["generation"])

@@ -133,7 +133,8 @@ class Mapped:
         _, version, width, own = _HEAD.unpack(head)
         if version != VERSION:
             raise FileFormatError(
-                f"{self._name}: has format {version}, this priorshift reads {VERSION}"
+                f"{self._name}: has format {version}, this priorshift reads {VERSION}: "
+                "load it with the version that saved it"
             )
         if own != digest:
             raise FileFormatError(f"{self._name}: belongs to another source or learner")

@@ -108,7 +108,8 @@ def stream_from_bytes(deployment: Deployment, data: bytes) -> Stream:
     """Return the stream that ``stream_to_bytes`` was given; anything else is refused."""
     form = _form(deployment)
     body = bytes(data[:-_SUM])
-    if len(body) < _HEAD.size or check_sum(body) != data[-_SUM:]:
+    whole = len(body) >= _HEAD.size and check_sum(body) == data[-_SUM:]
+    if not whole and not _is_older(body):
         raise FileFormatError(f"these bytes of a stream are cut short or altered: {_AGAIN}")
     magic, version, digest, count, records = _HEAD.unpack_from(body)
     if magic != _MAGIC:
@@ -137,6 +138,15 @@ def stream_from_bytes(deployment: Deployment, data: bytes) -> Stream:
     except (ValueError, TypeError, IndexError, struct.error, ArithmeticError) as error:
         raise FileFormatError(f"these bytes of a stream do not fit together: {error}") from error
     return Stream(state, guard, memory, shift, history)
+
+
+def _is_older(body: bytes) -> bool:
+    """Whether bytes are of a format before this one: its check sum was another."""
+    return (
+        body.startswith(_MAGIC)
+        and _HEAD.size <= len(body)
+        and 0 < _HEAD.unpack_from(body)[1] < VERSION
+    )
 
 
 def digest_of(data: bytes) -> bytes:
