@@ -175,15 +175,16 @@ class Client:
     def send(self, stream: str, batch_id: str, **batch: Any) -> BatchAnswer:
         """Let a stream learn from a batch, and predict it; the same id again changes nothing.
 
-        Give ``rows`` or ``probabilities``; also ``labels``, ``labels_follow`` and ``timestamp``, as
-        ``BatchRequest`` has them.
+        Give ``rows`` or ``probabilities``; also ``columns``, ``labels``, ``labels_follow`` and
+        ``timestamp``, as ``BatchRequest`` has them.
         """
         return self._send(calls.batch(stream, batch_id, **batch))
 
     def send_many(self, batch_id: str, streams: list[str], **batch: Any) -> ManyAnswer:
         """Rows of many streams, all of which learn or none: row i is of ``streams[i]``.
 
-        Give ``rows`` or ``probabilities``; the same id again changes nothing.
+        Give ``rows`` or ``probabilities``, and ``columns`` if they have names; the same id again
+        changes nothing.
         """
         return self._send(calls.many(batch_id, streams, **batch))
 
@@ -292,15 +293,16 @@ class AsyncClient:
     async def send(self, stream: str, batch_id: str, **batch: Any) -> BatchAnswer:
         """Let a stream learn from a batch, and predict it; the same id again changes nothing.
 
-        Give ``rows`` or ``probabilities``; also ``labels``, ``labels_follow`` and ``timestamp``, as
-        ``BatchRequest`` has them.
+        Give ``rows`` or ``probabilities``; also ``columns``, ``labels``, ``labels_follow`` and
+        ``timestamp``, as ``BatchRequest`` has them.
         """
         return await self._send(calls.batch(stream, batch_id, **batch))
 
     async def send_many(self, batch_id: str, streams: list[str], **batch: Any) -> ManyAnswer:
         """Rows of many streams, all of which learn or none: row i is of ``streams[i]``.
 
-        Give ``rows`` or ``probabilities``; the same id again changes nothing.
+        Give ``rows`` or ``probabilities``, and ``columns`` if they have names; the same id again
+        changes nothing.
         """
         return await self._send(calls.many(batch_id, streams, **batch))
 
