@@ -309,7 +309,9 @@ class Columns:
         kind, sample = str(clf.__dict__.get("_kind_in", "array")), clf.source_.sample
         names = known_names(clf)
         if names is not None:
-            return cls(table, [table.place(str(n), "of the source") for n in names], kind, sample)
+            at = {name: place for place, name in enumerate(table.names)}
+            found = [at.get(n) or table.place(n, "of the source") for n in map(str, names)]
+            return cls(table, found, kind, sample)
         places = [i for i, name in enumerate(table.names) if name not in apart]
         width = getattr(clf, "n_features_in_", None)
         if width is None and not _is_dicts(sample):
@@ -416,7 +418,13 @@ class Columns:
 
 def _typed(frame: Any, kinds: dict[Any, Any]) -> Any:
     """The frame of pandas with these types; numbers that a type would change stay as they are."""
-    return frame.astype({name: kind for name, kind in kinds.items() if _holds(kind, frame[name])})
+    has = frame.dtypes.to_dict()
+    others = {
+        name: kind
+        for name, kind in kinds.items()
+        if has[name] != kind and _holds(kind, frame[name])
+    }
+    return frame.astype(others) if others else frame
 
 
 def _holds(kind: Any, column: Any) -> bool:

@@ -18,6 +18,7 @@ from priorshift._validation import json_labels, known_classes, plain_labels
 from priorshift.classifier import LabelShiftClassifier, load
 from priorshift.errors import InputError
 from priorshift.files.columns import known_names, refused_by
+from priorshift.files.tables import listed
 from priorshift.monitoring.history import NO_TIME, as_seconds
 from priorshift.river import row_kind
 from priorshift.saving import deployment_digest
@@ -236,7 +237,7 @@ class Model:
         (known,) = json_labels([label], self.deployment.source.classes)
         place = self._places.get((isinstance(label, str), known))
         if place is None:
-            known = ", ".join(map(str, self.classes[:20])) + ", ..." * (len(self.classes) > 20)
+            known = listed(self.classes)
             raise InputError(f"labels holds {label!r}, which is none of the classes {known}")
         return self.deployment.source.classes[place]
 
