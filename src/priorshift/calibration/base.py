@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib import import_module
+from functools import cached_property
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -305,12 +304,6 @@ def row_losses(proba: FloatArray, labels: IntArray) -> FloatArray:
     [0.693, -0.0]
     """
     return -np.log(np.maximum(proba[np.arange(len(labels)), labels], SMALLEST))
-
-
-@cache
-def kernels() -> Any:
-    """The compiled functions; numba is slow to import."""
-    return import_module("priorshift.calibration.compiled")
 
 
 def freeze(record: object, **shapes: tuple[int | None, ...]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from priorshift._numerics import class_shares, row_sums
-from priorshift.calibration.base import Rows, freeze, kernels, row_losses
+from priorshift.calibration.base import Rows, freeze, row_losses
 from priorshift.errors import InputError
 from priorshift.risk import compiled
 from priorshift.typing import FloatArray, IntArray
@@ -107,7 +107,9 @@ def bounded(proba: FloatArray, prior: FloatArray, bounds: FloatArray) -> FloatAr
     """
     if compiled.available():
         done, bounds = np.empty(proba.shape), bounds if bounds.ndim == 2 else bounds[None]
-        kernels().bound(compiled.plain(proba), compiled.plain(prior), compiled.plain(bounds), done)
+        compiled.calibration.bound(
+            compiled.plain(proba), compiled.plain(prior), compiled.plain(bounds), done
+        )
         return done
     ratios = likelihood_ratios(proba, prior)
     np.cbrt(bounds * bounds * ratios, out=ratios, where=ratios < bounds)

@@ -10,7 +10,7 @@ import numpy as np
 
 from priorshift._numerics import log_floored, row_products, row_softmax
 from priorshift._validation import check_integer, check_number
-from priorshift.calibration.base import Recipe, Rows, freeze, kernels
+from priorshift.calibration.base import Recipe, Rows, freeze
 from priorshift.calibration.folds import best_of
 from priorshift.calibration.scaling import (
     NEWTON_UNKNOWNS,
@@ -62,7 +62,7 @@ class MatrixMap:
         """Return calibrated probabilities."""
         if self.n_classes <= _FEW and compiled.available():
             found = np.empty(proba.shape)
-            kernels().multiply(compiled.plain(proba), self.floor, *self._plain, found)
+            compiled.calibration.multiply(compiled.plain(proba), self.floor, *self._plain, found)
             return found
         # By pieces of one size: a row's bits must not depend on the rows that come with it.
         scores = row_products(log_floored(proba, self.floor), self.weights)

@@ -36,7 +36,6 @@ from priorshift.learners.trackers.records import (
     Plan,
     careful_parts,
     from_row,
-    kernels,
     packed,
     plan_of,
     to_row,
@@ -179,7 +178,9 @@ class TrackerForm:
             called = calls_of(batch.f0_proba)
         tracked = _NOTHING if proba is None else np.empty_like(plain)
         tables, arguments = (records, records.view(np.float32)), self._plan.arguments
-        kernels().advance(*tables, which, starts, ratios, plain, called, tracked, *arguments)
+        compiled.trackers.advance(
+            *tables, which, starts, ratios, plain, called, tracked, *arguments
+        )
         if proba is None:
             return
         if self._careful is None:
@@ -198,7 +199,7 @@ class TrackerForm:
         """The class priors (M, K) that streams expect of their next batch."""
         found = np.empty((len(records), len(self._plan.prior)))
         rows = unpacked(self._plan, records)
-        kernels().forecasts(rows, found, *self._plan.arguments[1:5])
+        compiled.trackers.forecasts(rows, found, *self._plan.arguments[1:5])
         return found
 
     def predict(self, records: FloatArray, of: IntArray, batch: Batch) -> FloatArray:

@@ -39,7 +39,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorshift.monitoring.regions import COUNTS, Regions, kernels
+from priorshift.monitoring.regions import COUNTS, Regions
 from priorshift.monitoring.scores import LEAST_ROWS
 from priorshift.risk import compiled
 from priorshift.typing import AnyArray, FloatArray, IntArray
@@ -142,7 +142,9 @@ def judge_regions(regions: Regions, cells: AnyArray, calls: AnyArray, share: Flo
         counted = (part.astype(COUNTS, copy=False) for part in (cells, calls))
         known: tuple[AnyArray, ...] = regions.view, regions.first, regions.last, regions.share
         known += regions.counts, regions.confusion, regions.rows
-        if not kernels().may_surprise(*counted, share, *map(compiled.plain, known), _SLACK):
+        if not compiled.monitoring.may_surprise(
+            *counted, share, *map(compiled.plain, known), _SLACK
+        ):
             return verdict
     hits, rows = regions.hits(cells), calls.sum(axis=1)
     found = block_prior(calls, regions.confusion)
@@ -208,7 +210,9 @@ def _called_prior(calls: AnyArray, confusion: FloatArray) -> FloatArray:
     if not compiled.available():
         return np.asarray(block_prior(calls[None], confusion).prior[0])
     calls = calls.astype(COUNTS, copy=False)
-    return np.asarray(kernels().called_prior(calls, calls.sum(), compiled.plain(confusion)))
+    return np.asarray(
+        compiled.monitoring.called_prior(calls, calls.sum(), compiled.plain(confusion))
+    )
 
 
 def block_prior(calls: AnyArray, confusion: FloatArray) -> BlockPrior:

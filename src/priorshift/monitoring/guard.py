@@ -15,7 +15,7 @@ import numpy as np
 from priorshift._validation import check_chance, check_choice
 from priorshift.errors import InputTypeError
 from priorshift.monitoring.evidence import BLOCK_ROWS, FIRST_ROWS, LEVELS, judge, log_share
-from priorshift.monitoring.regions import COUNTS, Regions, has_views, kernels
+from priorshift.monitoring.regions import COUNTS, Regions, has_views
 from priorshift.risk import compiled
 from priorshift.source import Batch, Source
 from priorshift.typing import AnyArray, FloatArray, IntArray
@@ -304,7 +304,7 @@ def _joined(cells: AnyArray, called: AnyArray) -> IntArray:
     """Add the block of the first level to the longer ones; return the levels that end with it."""
     done = np.empty(LEVELS, dtype=bool)
     if compiled.available():
-        kernels().join_block(cells, called, BLOCK_ROWS, done)
+        compiled.monitoring.join_block(cells, called, BLOCK_ROWS, done)
     else:
         cells[1:] += cells[0]
         called[1:] += called[0]

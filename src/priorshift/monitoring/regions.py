@@ -15,9 +15,7 @@ Everything here is a named tuple of arrays, numbers and names: it can be written
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -454,7 +452,7 @@ class Regions(NamedTuple):
         cells = np.empty((len(rows), len(self.edges)), dtype=np.int64)
         arrays = map(compiled.plain, (rows, f0, *views.shape, views.columns))
         edges = compiled.plain(self.edges)
-        kernels().find_cells(*arrays, views.summaries, edges, cells)
+        compiled.monitoring.find_cells(*arrays, views.summaries, edges, cells)
         return cells
 
     def add(self, batch: Batch, cells: AnyArray, called: AnyArray) -> int:
@@ -468,7 +466,9 @@ class Regions(NamedTuple):
             called += np.bincount(row_argmax(f0), minlength=len(called)).astype(COUNTS)
             return int(called.sum())
         few = found.astype(np.int64, copy=False)  # one kind: the compiler takes seconds for each
-        rows = kernels().count_rows(compiled.plain(few), compiled.plain(f0), cells, called)
+        rows = compiled.monitoring.count_rows(
+            compiled.plain(few), compiled.plain(f0), cells, called
+        )
         return int(rows)
 
     def hits(self, counts: AnyArray) -> IntArray:
@@ -514,12 +514,6 @@ class Regions(NamedTuple):
         if high == np.inf:
             return f"{name} above {low:.4g}"
         return f"{name} in ({low:.4g}, {high:.4g}]"
-
-
-@cache
-def kernels() -> Any:
-    """The compiled functions; numba is slow to import."""
-    return import_module("priorshift.monitoring.compiled")
 
 
 def _edges(values: FloatArray) -> FloatArray:

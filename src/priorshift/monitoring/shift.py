@@ -31,7 +31,6 @@ from scipy.special import chdtri
 
 from priorshift.monitoring.believed import reading
 from priorshift.monitoring.metrics import Weighed
-from priorshift.monitoring.regions import kernels
 from priorshift.risk import compiled
 from priorshift.source import Source
 from priorshift.source.derived import per_source
@@ -235,7 +234,7 @@ def _followed(
     spread = (ratios - ratios.mean(axis=1, keepdims=True)) @ reference.covariance
     if compiled.available():
         wealth, before, z = np.empty((2, len(_BETS))), compiled.plain(before), reference.z
-        total, ahead = kernels().follow_bets(
+        total, ahead = compiled.monitoring.follow_bets(
             compiled.plain(proba), ratios, spread, reference.means, z, _BETS, before, t, wealth
         )
         return wealth, total, ahead

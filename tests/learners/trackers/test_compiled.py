@@ -15,7 +15,6 @@ from priorshift.learners.trackers.compiled import fields, sums
 from priorshift.learners.trackers.components import likelihoods
 from priorshift.learners.trackers.records import (
     advanced,
-    kernels,
     packed,
     plan_of,
     rounded,
@@ -137,7 +136,9 @@ def test_alone_or_among_others_to_the_last_bit(classes):
         cuts = np.sort(rng.choice(np.arange(1, len(ratios)), len(which) - 1, replace=False))
         starts = np.concatenate([[0], cuts, [len(ratios)]]).astype(np.int64)
         proba, tables = np.empty_like(ratios), (records, records.view(np.float32))
-        kernels().advance(*tables, which, starts, ratios, ratios, _NONE, proba, *plan.arguments)
+        compiled.trackers.advance(
+            *tables, which, starts, ratios, ratios, _NONE, proba, *plan.arguments
+        )
         for m, place in enumerate(which):
             own = ratios[starts[m] : starts[m + 1]].copy()
             found, _ = advanced(plan, alone[place], own, own, predict=True)

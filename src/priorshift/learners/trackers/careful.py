@@ -65,7 +65,7 @@ from priorshift.learners.trackers.calls import (
 )
 from priorshift.learners.trackers.components import Judged, evidence_rows, read_held_out
 from priorshift.learners.trackers.late import Late
-from priorshift.learners.trackers.records import careful_places, from_row, kernels, made_of, to_row
+from priorshift.learners.trackers.records import careful_places, from_row, made_of, to_row
 from priorshift.risk import compiled
 from priorshift.source import Batch, Source
 from priorshift.source.derived import per_source
@@ -442,7 +442,9 @@ def weighed(
 ) -> Unchanged:
     """The hypothesis after a batch, by compiled code."""
     x, (parts, at) = to_row(before), careful_places(len(prior), len(calls))
-    kernels().weigh(x, compiled.plain(evidence), called, nats, at, prior, chance, first, calls)
+    compiled.trackers.weigh(
+        x, compiled.plain(evidence), called, nats, at, prior, chance, first, calls
+    )
     return made_of(x, unchanged_of(from_row(parts, x)))
 
 
@@ -512,7 +514,7 @@ def _kept(read: FloatArray, f0: FloatArray, most: FloatArray, bound: float) -> F
     """
     if compiled.available():
         found = np.empty(f0.shape)
-        kernels().keep_answers(compiled.plain(read), compiled.plain(f0), most, bound, found)
+        compiled.trackers.keep_answers(compiled.plain(read), compiled.plain(f0), most, bound, found)
         return found
     least = np.where(most <= bound, np.minimum(most, _keeping(read, f0)), most)
     return mixed(least[:, None], read, f0)

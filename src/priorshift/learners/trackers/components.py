@@ -25,7 +25,6 @@ from priorshift.learners.trackers.records import (
     advanced,
     forecast_of,
     from_row,
-    kernels,
     made_of,
     plan_of,
     rounded,
@@ -64,7 +63,9 @@ def likelihoods(source: Source, batch: Batch) -> FloatArray:
     """
     if compiled.available():
         found, proba, prior = np.empty(batch.proba.shape), batch.proba, source.prior
-        kernels().scale(compiled.plain(proba), compiled.plain(prior), _SMALLEST_RATIO, found)
+        compiled.trackers.scale(
+            compiled.plain(proba), compiled.plain(prior), _SMALLEST_RATIO, found
+        )
         return found
     ratios = batch.proba / source.prior
     ratios /= np.maximum(np.maximum.reduce(ratios, axis=1, keepdims=True), _TINY)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
 from math import prod
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,7 +17,7 @@ import numpy as np
 
 from priorshift.learners.trackers.calls import KEEP
 from priorshift.learners.trackers.compiled import fields
-from priorshift.risk.compiled import plain
+from priorshift.risk import compiled
 from priorshift.source import Source
 from priorshift.source.derived import per_source
 from priorshift.typing import FloatArray, IntArray
@@ -317,25 +316,19 @@ def from_row(parts: tuple[Part, ...], row: FloatArray) -> list[Any]:
     ]
 
 
-@cache
-def kernels() -> Any:
-    """The compiled functions; numba is slow to import."""
-    return import_module("priorshift.learners.trackers.compiled.step")
-
-
 def advanced(
     plan: Plan, row: FloatArray, ratios: FloatArray, evidence: FloatArray, predict: bool
 ) -> tuple[FloatArray | None, float]:
     """Let one stream learn, in place; return its rows' probabilities if asked, and the nats."""
     proba = np.empty((len(evidence), len(plan.prior))) if predict else _NOTHING
-    plain_ratios = plain(ratios)
-    learned_from = plain_ratios if evidence is ratios else plain(evidence)
-    nats = kernels().advance_one(row, learned_from, plain_ratios, proba, *plan.arguments)
+    plain_ratios = compiled.plain(ratios)
+    learned_from = plain_ratios if evidence is ratios else compiled.plain(evidence)
+    nats = compiled.trackers.advance_one(row, learned_from, plain_ratios, proba, *plan.arguments)
     return proba if predict else None, nats
 
 
 def forecast_of(plan: Plan, row: FloatArray) -> FloatArray:
     """The class prior (K,) that one stream expects of its next batch."""
     found = np.empty((1, len(plan.prior)))
-    kernels().forecasts(row[None], found, *plan.arguments[1:5])
+    compiled.trackers.forecasts(row[None], found, *plan.arguments[1:5])
     return np.asarray(found[0])

@@ -12,13 +12,19 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-_FILES = ("lbfgs", "newton_cg", "softmax", "steps")
+_FILES = {
+    **{name: f"{__name__}.{name}" for name in ("lbfgs", "newton_cg", "softmax", "steps")},
+    "calibration": "priorshift.calibration.compiled",
+    "monitoring": "priorshift.monitoring.compiled",
+    "trackers": "priorshift.learners.trackers.compiled.step",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """A file of kernels: ``compiled.steps`` imports numba when it is first asked for."""
+    """A file of kernels: ``compiled.steps`` imports numba, which is slow, when it is first used."""
     if name in _FILES:
-        return import_module(f"{__name__}.{name}")
+        found = globals()[name] = import_module(_FILES[name])
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
