@@ -11,6 +11,8 @@ import numpy as np
 
 from priorshift.typing import FloatArray, IntArray
 
+# Keeps quotients by nothing, and logarithms of nothing, finite.
+TINY = 1e-300
 _SHORT = 32
 # A multiple of the rows that the kernels of BLAS take at once on common machines.
 _ROWS_AT_ONCE = 16

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, logit, ndtr
 
+from priorshift._numerics import TINY
 from priorshift._validation import check_chance, check_choice, check_positive
 from priorshift.errors import InputError
 from priorshift.typing import AnyArray, FloatArray
@@ -37,7 +38,7 @@ METRICS: dict[str, str | None] = {
     "top-k": "share",
 }
 _SMOOTHED = ("f1", "f-beta", "cost")
-_ROUNDING, _TINY = 1e-12, 1e-300
+_ROUNDING = 1e-12
 # Probabilities have finite logits within this.
 _EDGE = 1e-9
 # Cells that logits are counted in, and thresholds that are tried.
@@ -73,18 +74,18 @@ class Curve(NamedTuple):
     @property
     def precision(self) -> FloatArray:
         """Of the rows at or above each threshold, how many are positive; 0 where there are none."""
-        return np.asarray(self.hits / np.maximum(self.called, _TINY))
+        return np.asarray(self.hits / np.maximum(self.called, TINY))
 
     @property
     def recall(self) -> FloatArray:
         """Of the positive rows, how many are at or above each threshold."""
-        return np.asarray(self.hits / max(self.hits[-1], _TINY))
+        return np.asarray(self.hits / max(self.hits[-1], TINY))
 
     def f_beta(self, beta: float) -> FloatArray:
         """The weighted harmonic mean of precision and recall."""
         square = beta * beta
         size = square * self.hits[-1] + self.called  # 0 where no row is positive, nor called it
-        return np.asarray((1.0 + square) * self.hits / np.maximum(size, _TINY))
+        return np.asarray((1.0 + square) * self.hits / np.maximum(size, TINY))
 
     def cost(self, table: FloatArray) -> FloatArray:
         """Mean cost of a row; ``table`` (2, 2) has the positive class last, actions in rows."""

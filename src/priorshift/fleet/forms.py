@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from priorshift._numerics import TINY
 from priorshift.errors import InputError, PriorshiftWarning
 from priorshift.fleet.shared import shared_start
 from priorshift.learners import Auto, Careful
@@ -51,7 +52,6 @@ from priorshift.typing import FloatArray, IntArray
 
 # Fewer streams than this are not worth a second thread.
 _FEW = 512
-_TINY = 1e-300
 _NOTHING, _NOTHING_CALLED = np.empty((0, 0)), np.empty(0, dtype=np.int64)
 _UNCHANGED_PARTS = len(careful_parts(2, 2))
 
@@ -254,7 +254,7 @@ class TrackerForm:
             if size:
                 part = rows[:, at[field] : at[field] + size * K].reshape(-1, size, K)
                 tilted = part * factors[:, None]
-                sums = np.maximum(tilted.sum(axis=-1, keepdims=True), _TINY)
+                sums = np.maximum(tilted.sum(axis=-1, keepdims=True), TINY)
                 part[...] = tilted * (part.sum(axis=-1, keepdims=True) / sums)
         records[:, : self.width] = packed(self._plan, rows)
 

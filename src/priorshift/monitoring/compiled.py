@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from priorshift._numerics import TINY
 from priorshift.risk.compiled._njit import strict
 
 # As in evidence.py, and in regions.py.
-_EM_STEPS, _TINY = 5, 1e-300
+_EM_STEPS = 5
 _CANCELLED = 1e-5
 
 
@@ -216,7 +217,7 @@ def may_surprise(
         total = calls[b].sum()
         weights = total * called_prior(calls[b], total, confusion) / rows
         for j in range(len(counts)):
-            mean, seen = max(_dot(weights, counts[j]), _TINY), 0
+            mean, seen = max(_dot(weights, counts[j]), TINY), 0
             for cell in range(first[j], last[j]):
                 seen += cells[b, view[j], cell]
             if seen > mean:

@@ -39,6 +39,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from priorshift._numerics import TINY
 from priorshift.monitoring.regions import COUNTS, Regions
 from priorshift.monitoring.scores import LEAST_ROWS
 from priorshift.risk import compiled
@@ -55,7 +56,6 @@ _LEFT = np.log1p(-SCORES_SHARE)
 
 # Where the Chernoff bound is tried, as shares of the largest theta.
 _THETAS = np.concatenate([np.geomspace(1e-5, 0.5, 30), 1.0 - np.geomspace(0.4, 0.005, 10)])
-_TINY = 1e-300
 # Of a share that nothing tells: its variance is at most 1 / 4.
 _LEAST_PRECISION = 4.0
 _EM_STEPS = 5
@@ -319,7 +319,7 @@ def poisson_log_p(seen: AnyArray, mean: FloatArray) -> FloatArray:
     """
     result = np.zeros(np.shape(mean))
     above = np.nonzero(seen > mean)
-    mean, count = np.maximum(mean[above], _TINY), np.asarray(seen[above], dtype=np.float64)
+    mean, count = np.maximum(mean[above], TINY), np.asarray(seen[above], dtype=np.float64)
     logs = count - mean - count * np.log(count / mean)
     logs -= np.maximum(np.log1p(-mean / count) + 0.5 * np.log(2.0 * np.pi * count), 0.0)
     result[above] = np.minimum(logs, 0.0)

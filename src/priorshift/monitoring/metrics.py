@@ -24,13 +24,12 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.special import ndtri
 
-from priorshift._numerics import class_shares, row_argmax
+from priorshift._numerics import TINY, class_shares, row_argmax
 from priorshift.typing import FloatArray, IntArray
 
 # As in scikit-learn, no probability counts as less.
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 _BINS = 10
-_TINY = 1e-300
 
 
 class Estimated(NamedTuple):
@@ -398,10 +397,10 @@ def _ranked(held: Weighed, k: int) -> tuple[Form, Form] | None:
     above = (positive + before_p) / (2.0 * share)
     area = float(w[own] @ below[group][own]) / share
     placed = np.where(own, (below[group] - area) / share, (above[group] - area) / (1.0 - share))
-    precision = positive / np.maximum(positive + negative, _TINY)
+    precision = positive / np.maximum(positive + negative, TINY)
     average = float(w[own] @ precision[group][own]) / share
     # A row moves the precision at its own score and at every lower one.
-    lower = np.diff(positive, prepend=0.0) / (share * np.maximum(positive + negative, _TINY))
+    lower = np.diff(positive, prepend=0.0) / (share * np.maximum(positive + negative, TINY))
     at = np.cumsum(lower[::-1])[::-1][group]
     lost = np.cumsum((lower * precision)[::-1])[::-1][group]
     moved = np.where(own, (precision[group] - average) / share + at, 0.0) - lost
@@ -461,7 +460,7 @@ def positive_interval(
     """
     z = float(ndtri((1.0 + level) / 2.0))
     half = z * np.sqrt(variance)
-    steep = np.maximum(half / np.maximum(value, _TINY), _TINY)
+    steep = np.maximum(half / np.maximum(value, TINY), TINY)
     # Where the deviation is larger than the number, the upper end grows no faster than it does.
     some = np.minimum(steep, 1.0)
     return np.asarray(value * np.exp(-steep)), np.asarray(value + half * np.expm1(some) / some)

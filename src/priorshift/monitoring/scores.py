@@ -27,6 +27,7 @@ from scipy.linalg.lapack import dtrtrs
 from scipy.optimize import nnls
 from scipy.special import eval_legendre, fdtrc
 
+from priorshift._numerics import TINY
 from priorshift._threads import ONE_THREAD
 from priorshift.errors import InputError
 from priorshift.typing import AnyArray, FloatArray, IntArray
@@ -50,7 +51,6 @@ _LEAST_FREEDOM = 4.0
 # Logarithms of p-values below which a block is looked at more closely.
 _DOUBTFUL = -3.0
 _NEAR, _FAR = (0.03, 0.1, 0.25), (0.5, 1.0)
-_TINY = 1e-300
 
 
 class Scores(NamedTuple):
@@ -195,7 +195,7 @@ class Scores(NamedTuple):
         p = fdtrc(freedom, left, statistic * left / (max(known, left) * freedom))
         column = int(np.argmax(np.abs(residual) / np.sqrt(np.diagonal(V))))
         explained = float(mean[column] - residual[column])
-        return Together(float(np.log(max(p, _TINY))), column, float(mean[column]), explained)
+        return Together(float(np.log(max(p, TINY))), column, float(mean[column]), explained)
 
     def check(self, shape: tuple[int, int, int]) -> None:
         """Refuse arrays that do not fit each other, or (V, C, K), as a damaged file may hold."""

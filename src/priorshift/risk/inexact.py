@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from priorshift._numerics import TINY
 from priorshift._registry import Registry
 from priorshift._validation import check_integer
 from priorshift.errors import InputTypeError
@@ -78,7 +79,7 @@ class PaperSolver(Solver):
             return risk.gradient.reshape(size, -1) + pull * (w - middle)
 
         w, gradient = middle, slope(middle)
-        length = np.maximum(np.abs(gradient).sum(axis=1, keepdims=True), 1e-300)
+        length = np.maximum(np.abs(gradient).sum(axis=1, keepdims=True), TINY)
         step = -np.minimum(1.0, 1.0 / length) * gradient
         pairs: list[Pair] = []
         for left in range(self.iterations - 1, -1, -1):
@@ -107,7 +108,7 @@ def _pair(step: FloatArray, change: FloatArray, before: list[Pair]) -> Pair:
     bend = np.einsum("ij,ij->i", step, change)
     bent = bend > FLAT
     inverse = np.where(bent, 1.0 / np.where(bent, bend, 1.0), 0.0)
-    square = np.maximum(np.einsum("ij,ij->i", change, change), 1e-300)
+    square = np.maximum(np.einsum("ij,ij->i", change, change), TINY)
     old = before[-1].scale if before else np.ones(len(bend))
     return Pair(step, change, inverse, np.where(bent, bend / square, old))
 

@@ -17,6 +17,7 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from priorshift import __version__
+from priorshift._numerics import TINY
 from priorshift.errors import PriorshiftError
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class Metrics:
         version.add_metric([id], found.row.version)
         if deployment.guard is not None and stream.guard is not None:
             report = deployment.guard.report(deployment.source, stream.guard)
-            evidence.add_metric([id], -math.log10(max(report.p_value, 1e-300)))
+            evidence.add_metric([id], -math.log10(max(report.p_value, TINY)))
 
     def text(self) -> bytes:
         """All of it, as Prometheus reads it."""

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import PchipInterpolator
 from scipy.stats import multivariate_normal
 
+from priorshift._numerics import TINY
 from priorshift.datasets import load_dataset
 from priorshift.datasets.offline import offline_stage
 from priorshift.datasets.synthetic import SyntheticProblem, synthetic_problem
@@ -79,7 +80,7 @@ def _block_risks(population: GaussianPopulation, W: FloatArray, nodes: int) -> F
     spread = gaps @ population.covariance @ gaps.transpose(0, 2, 1)
     # Cholesky factor of each 2 x 2 covariance by hand: equal rows of W make it singular.
     a = np.sqrt(np.maximum(spread[:, 0, 0], 0.0))
-    b = spread[:, 1, 0] / np.maximum(a, 1e-300)
+    b = spread[:, 1, 0] / np.maximum(a, TINY)
     c = np.sqrt(np.maximum(spread[:, 1, 1] - b * b, 0.0))
     # exp(mean + b z_1 + c z_2) is a product, so that few exponentials serve the whole grid.
     first = np.exp(mean[:, :, 0, None] + (a[:, None] * points)[:, None])

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from priorshift._numerics import TINY
 from priorshift.learners.linear.ensemble import mean_model
 from priorshift.typing import Float32Array, FloatArray
 
@@ -82,7 +83,7 @@ def joined_losses(losses: FloatArray, rate: float, growth: Growth) -> FloatArray
     [0.333, 0.487, 0.179]
     """
     low = losses.min()
-    mean = low - np.log(np.mean(np.exp(-rate * (losses - low)))) / max(rate, 1e-300)
+    mean = low - np.log(np.mean(np.exp(-rate * (losses - low)))) / max(rate, TINY)
     return padded(losses, mean, growth)
 
 

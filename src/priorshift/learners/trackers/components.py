@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from priorshift._numerics import one_hot
+from priorshift._numerics import TINY, one_hot
 from priorshift.learners.base import Learner
 from priorshift.learners.trackers.records import (
     Plan,
@@ -42,7 +42,6 @@ _SMALLEST_RATIO = 1e-9
 _NEGLIGIBLE = 1e-6
 # Rows of a batch that make another EM step worth its while, and the most steps.
 _LARGE, _MOST_STEPS = 256, 10
-_TINY = 1e-300
 _LEAST_MOVED = 1e-6  # of the class prior that is told, what late labels leave to a class
 RATES = (1.0, 15 / 16, *(2.0**-j for j in range(1, 11)))
 """Forgetting rates of the experts: from "this batch alone" to the last thousand rounds."""
@@ -68,7 +67,7 @@ def likelihoods(source: Source, batch: Batch) -> FloatArray:
         )
         return found
     ratios = batch.proba / source.prior
-    ratios /= np.maximum(np.maximum.reduce(ratios, axis=1, keepdims=True), _TINY)
+    ratios /= np.maximum(np.maximum.reduce(ratios, axis=1, keepdims=True), TINY)
     return np.maximum(ratios, _SMALLEST_RATIO, out=ratios)
 
 
@@ -216,13 +215,13 @@ def left_out(posterior: Posterior, ratios: FloatArray) -> FloatArray:
     weights, counts, centre = (part[heavy] for part in posterior)
     turned, squares = ratios.T, ratios * ratios
     fit = centre @ turned
-    alone = np.maximum(counts @ turned - (centre @ squares.T) / fit, _TINY)
+    alone = np.maximum(counts @ turned - (centre @ squares.T) / fit, TINY)
     share = weights[:, None] / alone
     proba = share.T @ counts
     proba *= ratios
     squares *= (share / fit).T @ centre
     proba -= squares
-    np.maximum(proba, _TINY, out=proba)
+    np.maximum(proba, TINY, out=proba)
     proba /= proba.sum(axis=1, keepdims=True)
     return np.asarray(proba)
 
@@ -279,7 +278,7 @@ class Latest(NamedTuple):
         squares = np.einsum("hk,hk->h", counts, counts) / (total * total)
         spread = float(weights @ ((1.0 - squares) / (total + 1.0) + squares))
         mean = float(mass @ mass)
-        size = (1.0 - mean) / max(spread - mean, _TINY) - 1.0
+        size = (1.0 - mean) / max(spread - mean, TINY) - 1.0
         return cls(mass, pull, max(size, 0.0))
 
     @property
@@ -549,7 +548,7 @@ def shared(weights: FloatArray, share: float) -> FloatArray:
     >>> shared(np.array([1.0, 0.0]), 0.5).tolist()
     [0.75, 0.25]
     """
-    return weights * (1.0 - share) + max(share / len(weights), 1e-300)
+    return weights * (1.0 - share) + max(share / len(weights), TINY)
 
 
 def remembered(counts: FloatArray, rates: tuple[float, ...]) -> FloatArray:

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
-from priorshift._numerics import log_floored, one_hot, row_products, times_exp
+from priorshift._numerics import TINY, log_floored, one_hot, row_products, times_exp
 from priorshift._threads import ONE_THREAD
 from priorshift.calibration.base import Rows
 from priorshift.calibration.bounded import bounded, bounds_of, likelihood_ratios
@@ -49,7 +49,6 @@ SMALLEST = 1e-9
 # The linear model that learns online: its gradient step and its penalty.
 _STEP = 0.3
 _PENALTY = 0.03
-_TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -409,7 +408,7 @@ def judged_step(
     >>> losses.round(4).tolist(), models[0].ravel().tolist()
     ([0.6931, 0.6931], [0.15, -0.15])
     """
-    move = np.log(np.maximum(now, _TINY)) - np.log(prior)
+    move = np.log(np.maximum(now, TINY)) - np.log(prior)
     flat = models.reshape(-1, models.shape[2])
     losses, after = np.zeros(2), np.empty_like(models)
     for own, half in enumerate(sketch):

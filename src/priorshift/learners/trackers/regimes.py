@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
+from priorshift._numerics import TINY
 from priorshift._validation import check_integer, check_positive, check_rates, check_share
 from priorshift.learners.trackers.compiled import fields
 from priorshift.learners.trackers.components import (
@@ -39,7 +40,6 @@ _ROUNDS, _MOVING = 100.0, 0.05
 _FORGET_MOVES, _FORGET_USE = 1e-4, 1e-3
 # Two regimes are one if telling them apart gains fewer nats than this.
 _MERGE_NATS = 2.0
-_TINY = 1e-300
 
 
 class Book(NamedTuple):
@@ -130,7 +130,7 @@ def learned(
     >>> learned(book, sure, sure, transitions(book), counts, 1).counts.tolist()
     [[3.0, 1.0], [0.0, 0.0]]
     """
-    pairs = book.belief[:, None] * step * (belief / np.maximum(prior, _TINY))
+    pairs = book.belief[:, None] * step * (belief / np.maximum(prior, TINY))
     rows = book.rows + belief * float(counts[0].sum())
     grown = limited(book.counts + belief[:, None] * counts, rows)
     last = book.last.copy()
@@ -153,7 +153,7 @@ def limited(counts: FloatArray, rows: FloatArray) -> FloatArray:
     >>> limited(np.array([[500.0, 500.0]]), np.array([1000.0])).round(2).tolist()
     [[188.84, 188.84]]
     """
-    total = np.maximum(counts.sum(axis=-1), _TINY)
+    total = np.maximum(counts.sum(axis=-1), TINY)
     scale = np.minimum(1.0, _STRENGTH * rows**_GROWTH / total)
     return np.asarray(counts * scale[..., None])
 
@@ -241,7 +241,7 @@ def closest(counts: FloatArray) -> tuple[int, int, float]:
 
     def fit(part: FloatArray) -> FloatArray:
         total = part.sum(axis=-1, keepdims=True)
-        return np.asarray((part * np.log((part + _TINY) / (total + _TINY))).sum(axis=-1))
+        return np.asarray((part * np.log((part + TINY) / (total + TINY))).sum(axis=-1))
 
     own = fit(counts)
     lost = own[:, None] + own - fit(counts[:, None] + counts)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from priorshift._numerics import TINY
 from priorshift.risk.compiled._njit import exact
 from priorshift.risk.compiled.maths import dot
 from priorshift.risk.compiled.problem import FLAT
@@ -40,7 +41,7 @@ def lbfgs_steps(
                 g[r] = new
                 length += abs(new)
             if done == 0:
-                share = min(1.0, 1.0 / max(length, 1e-300))
+                share = min(1.0, 1.0 / max(length, TINY))
                 for r in range(size):
                     S[0, i, r] = -share * g[r]
             else:

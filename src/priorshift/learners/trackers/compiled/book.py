@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from priorshift._numerics import TINY
 from priorshift.learners.trackers.compiled.row import Row
 from priorshift.learners.trackers.compiled.sums import total
 from priorshift.risk.compiled._njit import borrowing, inlined, strict
@@ -13,7 +14,6 @@ _STRENGTH, _GROWTH = 3.0, 0.7
 _ROUNDS, _MOVING = 100.0, 0.05
 _FORGET_MOVES, _FORGET_USE = 1e-4, 1e-3
 _MERGE_NATS = 2.0
-_TINY = 1e-300
 
 
 @borrowing
@@ -58,7 +58,7 @@ def expected(p: Row, step: Any, weights: Any) -> None:
 def _limited(counts: Any, rows: float) -> None:
     """Scale counts (K,) down to the strength that so many rows may have."""
     most = _STRENGTH * rows**_GROWTH
-    whole = max(total(counts), _TINY)
+    whole = max(total(counts), TINY)
     if most < whole:
         scale = most / whole
         for k in range(len(counts)):
@@ -75,7 +75,7 @@ def learn(p: Row, t: float, rows: int, step: Any, before: Any, weights: Any, fou
     S, K = found.shape
     best = 0
     for s in range(S):
-        before[s] = weights[s] / max(before[s], _TINY)  # from here on the quotient
+        before[s] = weights[s] / max(before[s], TINY)  # from here on the quotient
     for s in range(S):
         if p.first[s] < 0.0:
             continue
@@ -123,7 +123,7 @@ def _fit(one: Any, other: Any, share: float) -> float:
         whole += one[k] + share * other[k]
     for k in range(len(one)):
         part = one[k] + share * other[k]
-        found += part * math.log((part + _TINY) / (whole + _TINY))
+        found += part * math.log((part + TINY) / (whole + TINY))
     return found
 
 

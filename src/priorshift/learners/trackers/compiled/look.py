@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from priorshift._numerics import TINY
 from priorshift.learners.trackers.compiled.sums import dot, dots, log_rising, total
 from priorshift.risk.compiled._njit import inlined, strict
 
 _NEGLIGIBLE = 1e-6
 _LARGE, _MOST_STEPS = 256, 10
-_TINY = 1e-300
 
 
 @strict
@@ -18,7 +18,7 @@ def scale(proba: Any, prior: Any, least: float, found: Any) -> None:
     """Likelihood ratios (n, K), each row scaled to a largest entry of 1, none below ``least``."""
     K = proba.shape[1]
     for i in range(len(proba)):
-        row, ratios, top = proba[i], found[i], _TINY
+        row, ratios, top = proba[i], found[i], TINY
         for k in range(K):
             ratios[k] = row[k] / prior[k]
             top = max(top, ratios[k])
@@ -118,7 +118,7 @@ def left_out(
         dots(before, columns[1], rows, squares)
         for i in range(rows):
             alone = both[0, i] - squares[0, i] / fits[0, i]
-            both[0, i] = weights[h] / max(alone, _TINY)
+            both[0, i] = weights[h] / max(alone, TINY)
             squares[0, i] = both[0, i] / fits[0, i]
         for i in range(rows):
             row, said, share, again = ratios[i], proba[i], both[0, i], squares[0, i]
@@ -127,7 +127,7 @@ def left_out(
     for i in range(rows):
         row, said = ratios[i], proba[i]
         for k in range(K):
-            said[k] = max(said[k] * row[k], _TINY)
+            said[k] = max(said[k] * row[k], TINY)
         whole = total(said)
         for k in range(K):
             said[k] /= whole

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from priorshift._numerics import TINY
 from priorshift.learners.trackers.compiled.book import expected, give_birth, learn, transitions
 from priorshift.learners.trackers.compiled.careful import keep_answers, weigh, weigh_within
 from priorshift.learners.trackers.compiled.fields import (
@@ -39,7 +40,6 @@ from priorshift.risk.compiled._njit import borrowing, inlined, strict
 __all__ = ["advance", "advance_one", "forecasts", "keep_answers", "scale", "weigh"]
 
 _SOURCE_SHARE = 0.1
-_TINY = 1e-300
 
 
 @borrowing
@@ -83,7 +83,7 @@ def _believe(
 @inlined
 def _lend(weights: Any, share: float, into: Any) -> None:
     """Fixed share: weights (n,) lend a share of theirs to all."""
-    least = max(share / len(weights), _TINY)
+    least = max(share / len(weights), TINY)
     for j in range(len(weights)):
         into[j] = weights[j] * (1.0 - share) + least
 
@@ -112,7 +112,7 @@ def _mean_nats(ratios: Any, forecast: Any) -> float:
 @inlined
 def _trust(weights: Any, share: float, lead: float) -> Any:
     """Bayes' rule for two that lend; return how far both were trusted before."""
-    least = max(share / 2.0, _TINY)
+    least = max(share / 2.0, TINY)
     one, two = weights[0] * (1.0 - share) + least, weights[1] * (1.0 - share) + least
     lead += math.log(two / one)
     small = math.exp(-abs(lead))
@@ -130,7 +130,7 @@ def _tell(p: Row, weights: Any, share: float, evidence: Any, told: Any, one: boo
     trends is read, after that of both groups in ``told[:2]``.
     """
     H, J, members = len(weights), len(p.experts), len(p.told)
-    least, most, whole = max(share / members, _TINY), -math.inf, 0.0
+    least, most, whole = max(share / members, TINY), -math.inf, 0.0
     for m in range(members):
         lead = told[m]
         if m > 1:
@@ -170,7 +170,7 @@ def _keep_latest(p: Row, leader: int, sums: Any, rows: int, weights: Any, poster
             squares = dot(posterior[h], posterior[h]) / (whole * whole)
             spread += weights[h] * ((1.0 - squares) / (whole + 1.0) + squares)
     mean = dot(p.mass, p.mass)
-    return max((1.0 - mean) / max(spread - mean, _TINY) - 1.0, 0.0)
+    return max((1.0 - mean) / max(spread - mean, TINY) - 1.0, 0.0)
 
 
 @borrowing
