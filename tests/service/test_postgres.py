@@ -169,6 +169,26 @@ def test_a_server_that_is_not_there(served, capsys):
     assert len(said.splitlines()) == 1
 
 
+def test_a_database_that_no_service_has_written_stays_as_it_is(database, served, capsys):
+    """Its name may be mistyped: only the service and a new key make tables."""
+    psycopg = pytest.importorskip("psycopg")
+    with psycopg.connect(database, autocommit=True) as base:
+        base.execute("CREATE DATABASE empty")
+    empty = database.removesuffix("/postgres") + "/empty"
+    words = ["serve", "--source", str(served.path), "--state", empty]
+    for option in (["--check"], ["--list-keys"], ["--remove-key", "nobody's"]):
+        assert main([*words, *option]) == 2
+        said = capsys.readouterr().err
+        assert "no service has written to this database" in said
+        assert len(said.splitlines()) == 1
+    with psycopg.connect(empty) as base:
+        assert base.execute("SELECT to_regnamespace('priorshift')").fetchone() == (None,)
+    assert main([*words, "--add-key", "first"]) == 0
+    capsys.readouterr()
+    assert main([*words, "--list-keys"]) == 0
+    assert capsys.readouterr().out == "first\tadapt\n"
+
+
 def test_the_server_goes_away_for_a_while(database, served):
     """Every connection is cut: the next batch is answered all the same."""
     psycopg = pytest.importorskip("psycopg")

@@ -36,8 +36,13 @@ def check(options: argparse.Namespace) -> None:
 
 
 def _there(state: str) -> None:
-    """Refuse a folder that no service has written: its name may be mistyped."""
-    if not is_url(state) and not (Path(state) / FILE).exists():
+    """Refuse a folder or a database that no service has written: its name may be mistyped."""
+    if is_url(state):
+        from priorshift.service.postgres import is_written
+
+        if not is_written(state):
+            raise InputError("no service has written to this database: name the one that is served")
+    elif not (Path(state) / FILE).exists():
         what = "has no database" if Path(state).is_dir() else "there is no such folder"
         raise InputError(f"{state}: {what}: name the one that is served")
 

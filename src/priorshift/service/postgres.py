@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from priorshift._extras import need
@@ -71,6 +71,26 @@ def _problem(error: psycopg.Error) -> StorageProblem:
     )
 
 
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        text = " ".join(str(error).split())
+        raise InputError(f"the database of --state cannot be used: {text}") from error
+
+
+def _has_tables(base: psycopg.Connection[Any]) -> bool:
+    found = base.execute("SELECT to_regclass(%s)", [f"{_SCHEMA}.facts"]).fetchone()
+    return found is not None and found[0] is not None
+
+
+def is_written(url: str) -> bool:
+    """Whether a service has written to a database; nothing is changed."""
+    with _refusing(), psycopg.connect(url, connect_timeout=10) as base:
+        return _has_tables(base)
+
+
 class Postgres:
     """The schema ``priorshift`` of a database.
 
@@ -84,17 +104,13 @@ class Postgres:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        try:
+        with _refusing():
             self._prepare()
-        except psycopg.Error as error:
-            text = " ".join(str(error).split())
-            raise InputError(f"the database of --state cannot be used: {text}") from error
 
     def _prepare(self) -> None:
         with psycopg.connect(self._url, connect_timeout=10) as base:
             base.execute("SELECT pg_advisory_xact_lock(%s)", [_SET_UP_LOCK])
-            there = base.execute("SELECT to_regclass(%s)", [f"{_SCHEMA}.facts"]).fetchone()
-            if there is None or there[0] is None:
+            if not _has_tables(base):
                 base.execute(f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}")
                 base.execute(f"SET LOCAL search_path TO {_SCHEMA}")
                 text = TABLES
