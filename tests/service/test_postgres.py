@@ -187,6 +187,8 @@ def test_a_database_that_no_service_has_written_stays_as_it_is(database, served,
     capsys.readouterr()
     assert main([*words, "--list-keys"]) == 0
     assert capsys.readouterr().out == "first\tadapt\n"
+    assert main([*words, "--check"]) == 0
+    assert capsys.readouterr().out == "the database: 0 streams, no fault\n"  # no URL: passwords
 
 
 def test_the_server_goes_away_for_a_while(database, served):

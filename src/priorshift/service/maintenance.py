@@ -30,7 +30,8 @@ def check(options: argparse.Namespace) -> None:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise FileFormatError(f"{found[0]}{more}")
     unread = sorted(others - set(models.by_key))
-    print(f"{options.state}: {streams} stream{'s' * (streams != 1)}, no fault")
+    shown = "the database" if is_url(options.state) else options.state  # a URL may hold a password
+    print(f"{shown}: {streams} stream{'s' * (streams != 1)}, no fault")
     if unread:
         print(f"not read: streams of {', '.join(unread)}, whose source was not given")
 
