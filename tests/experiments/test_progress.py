@@ -137,7 +137,9 @@ def test_long_work_without_a_measure_is_named_once(kind, monkeypatch):
     stream, quiet = kind(), kind()
     for progress in (Progress(stream=stream, log=False), Progress(stream=quiet, quiet=True)):
         with progress.waiting("fitting"):
-            time.sleep(0.3)
+            time.sleep(0.1)
+            while "fitting" not in stream.getvalue():  # on a busy machine it takes longer
+                time.sleep(0.01)
         progress.say("done")
     assert (stream.getvalue(), quiet.getvalue()) == ("fitting\ndone\n", "")
     monkeypatch.setattr("priorshift.experiments.progress._WAITED", 60.0)
