@@ -204,6 +204,8 @@ def test_other_names_of_columns_than_text_are_found(tmp_path):
         ("array", {"rows": []}, "empty"),
         ("array", {"columns": ["a", "b"], "rows": []}, "empty"),
         ("array", {"columns": ["a", "b", "c"], "rows": [[1.0] * 3]}, "3 columns, and 2 are read"),
+        ("array", {"columns": [], "rows": [[1.0, 2.0]]}, "columns is empty: name each cell"),
+        ("texts", {"columns": ["a", "b"], "rows": [["x", "y"]]}, "2 columns, and 1 is read"),
         ("array", {"rows": [[1.0, 10**400]]}, "row 1, value 2 is too large for a number"),
         (
             "frame",

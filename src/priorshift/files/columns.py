@@ -51,6 +51,19 @@ def known_names(clf: LabelShiftClassifier) -> list[Any] | None:
     return None if names is None else list(names)
 
 
+def width_of(clf: LabelShiftClassifier) -> int | None:
+    """How many columns a classifier reads that knows no names; None: any number, as dicts have.
+
+    Examples
+    --------
+    >>> P, y = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.4, 0.6]], ["no", "no", "yes", "yes"]
+    >>> width_of(LabelShiftClassifier.from_probabilities(P, y, learner="fth"))
+    2
+    """
+    width: int | None = getattr(clf, "n_features_in_", None)
+    return 1 if width is None and not _is_dicts(clf.source_.sample) else width
+
+
 def refused_by(kind: str) -> tuple[type[Exception], ...]:
     """What frames of a kind raise where they, or a model that reads them, cannot take a cell.
 
@@ -313,9 +326,7 @@ class Columns:
             found = [at.get(n) or table.place(n, "of the source") for n in map(str, names)]
             return cls(table, found, kind, sample)
         places = [i for i, name in enumerate(table.names) if name not in apart]
-        width = getattr(clf, "n_features_in_", None)
-        if width is None and not _is_dicts(sample):
-            width = 1
+        width = width_of(clf)
         if width is not None and len(places) != width:
             shown = [table.names[place] for place in places]
             raise InputError(

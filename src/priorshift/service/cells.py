@@ -9,7 +9,7 @@ from typing import Any
 
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.errors import InputError
-from priorshift.files.columns import Columns, known_names, naming
+from priorshift.files.columns import Columns, known_names, naming, width_of
 from priorshift.files.tables import Table, listed
 
 _LONG = 40
@@ -39,6 +39,8 @@ def rows_of(
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(f"columns holds {twice[0][:_LONG]!r} twice: give each a name of its own")
+    if not names:
+        raise InputError("columns is empty: name each cell of a row, or leave it out")
     if not rows:
         raise InputError("the batch is empty: skip empty batches")
     check_width(rows, names)
@@ -46,11 +48,10 @@ def rows_of(
     if classes is not None:
         found = Columns(table, _places(names, list(map(str, classes))), "array")
     else:
-        width = clf.__dict__.get("n_features_in_")
+        width = width_of(clf)
         if known_names(clf) is None and width not in (None, len(names)):
-            raise InputError(
-                f"there are {len(names)} columns, and {width} are read, in their order"
-            )
+            read = "1 is read" if width == 1 else f"{width} are read, in their order"
+            raise InputError(f"there are {len(names)} columns, and {read}")
         found = Columns.of(clf, table)
     with naming(table, rows, 0, found.places):
         return found.X(rows, 0)
