@@ -26,6 +26,14 @@ def client(served, tmp_path_factory):
         yield found
 
 
+@pytest.fixture
+def shop(client):
+    """The client, once the stream ``shop`` has learned, whichever test came first."""
+    sent = serving.body("first", serving.batches(1)[0])
+    assert client.post("/v1/streams/shop/batches", json=sent).status_code == 200
+    return client
+
+
 @pytest.fixture(scope="module")
 def driver():
     with browser.open_browser() as found:
@@ -334,8 +342,8 @@ def _lab(linear: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("width", [1280, 768, 390])
-def test_every_width(client, driver, width):
-    address = f"{client.base_url}/"
+def test_every_width(shop, driver, width):
+    address = f"{shop.base_url}/"
     browser.load(driver, address, width)
     wait_for(driver, "document.querySelectorAll('#prior-chart svg .mean').length === 3")
     wait_for(driver, "document.querySelectorAll('#accuracy-chart svg').length === 1")
@@ -343,26 +351,26 @@ def test_every_width(client, driver, width):
     assert browser.look(driver, address) == []
 
 
-def test_a_file_is_dropped(client, driver, tmp_path):
+def test_a_file_is_dropped(shop, driver, tmp_path):
     rng = np.random.default_rng(5)
     rows = serving.probabilities(rng, rng.integers(0, 3, 250))
     file = tmp_path / "rows.csv"
     lines = ["cat,dog,owl", *(",".join(map(repr, row)) for row in rows.tolist())]
     file.write_text("\n".join(lines) + "\n")
-    browser.load(driver, f"{client.base_url}/", 1280)
+    browser.load(driver, f"{shop.base_url}/", 1280)
     wait_for(driver, f"{text('csv-columns')}.includes('cat, dog, owl')")
-    version = client.get("/v1/streams/shop").json()["version"]
+    version = shop.get("/v1/streams/shop").json()["version"]
     driver.find_element("id", "csv").send_keys(str(file))
     wait_for(driver, f"{text('csv-said')} === '250 of 250 rows sent'")
-    assert client.get("/v1/streams/shop").json()["version"] == version + 3
-    before = client.get("/v1/streams/shop/history?last=true&limit=1").json()["columns"]["prior"]
+    assert shop.get("/v1/streams/shop").json()["version"] == version + 3
+    before = shop.get("/v1/streams/shop/history?last=true&limit=1").json()["columns"]["prior"]
     turned = ["p_owl;p_cat;p_dog", *(f"{row[2]!r};{row[0]!r};{row[1]!r}" for row in rows.tolist())]
     file.write_text("\n".join(turned) + "\n")  # other names, another order, another separator
     driver.execute_script("document.getElementById('csv-said').textContent = ''")
     driver.find_element("id", "csv").send_keys(str(file))
     wait_for(driver, f"{text('csv-said')} === '250 of 250 rows sent'")
-    assert client.get("/v1/streams/shop").json()["version"] == version + 6
-    after = client.get("/v1/streams/shop/prior").json()["prior"]
+    assert shop.get("/v1/streams/shop").json()["version"] == version + 6
+    after = shop.get("/v1/streams/shop/prior").json()["prior"]
     np.testing.assert_allclose(after, before[-1], atol=0.02)  # the same rows say the same
     file.write_text("0.2,0.3,x\n")
     driver.find_element("id", "csv").send_keys(str(file))
