@@ -11,7 +11,13 @@ from scipy.special import ndtri
 from priorshift._extras import need
 from priorshift._numerics import class_shares, row_argmax
 from priorshift._validation import check_chance, plain_labels
-from priorshift.insight.present import interval_of, judged_then, no_history, on_held_out
+from priorshift.insight.present import (
+    interval_of,
+    judged_then,
+    no_history,
+    now_on_held_out,
+    on_held_out,
+)
 from priorshift.monitoring.believed import as_known, covariance, reading
 from priorshift.monitoring.history import FIELDS, History, nearest_begin
 from priorshift.monitoring.influence import moments_of
@@ -137,10 +143,7 @@ def _past_accuracies(
     alone = inside @ whole.by_class(whole.right) / inside.sum(axis=1)
     if not deployment.learner.reweights:
         return np.full(len(judged), np.nan), np.minimum(alone, 1.0)
-    adapted, steps = alone.copy(), np.full(len(judged), _step(deployment))
-    if newest:
-        steps[-1] = 1
-    past = _adapted(deployment, stream, records, steps)
+    adapted, past = alone.copy(), _adapted(deployment, stream, records, newest)
     for place, (prior, (proba, rows)) in enumerate(zip(judged, past, strict=True)):
         weights = None if source.row_weights is None else source.row_weights[rows]
         for sign, answers in ((1.0, proba), (-1.0, source.f0_proba[rows])):
@@ -150,17 +153,20 @@ def _past_accuracies(
 
 
 def _adapted(
-    deployment: Deployment, stream: Stream, records: History, steps: IntArray
+    deployment: Deployment, stream: Stream, records: History, newest: bool
 ) -> Iterator[tuple[FloatArray, IntArray]]:
-    """Of each record held-out rows as they were adapted to then, and their numbers.
+    """Of each record some held-out rows as they were adapted to then, about, and their numbers.
 
-    ``steps`` (R,) says of which: of every third row where it is 3.
+    Where the last record is the ``newest`` of the stream, all held-out rows as they are there now.
     """
-    guard = records.field("guard") * (deployment.on_alarm == "fall-back")
-    for prior, still, share, step in zip(
-        records.priors, records.field("unchanged"), guard, steps.tolist(), strict=True
+    guard, step = records.field("guard") * (deployment.on_alarm == "fall-back"), _step(deployment)
+    past = slice(None, -1 if newest else None)
+    for prior, still, share in zip(
+        records.priors[past], records.field("unchanged")[past], guard[past], strict=True
     ):
         yield on_held_out(deployment, stream, prior, still, share, step)
+    if newest:
+        yield now_on_held_out(deployment, stream)
 
 
 class Gains(NamedTuple):
@@ -199,7 +205,7 @@ def past_gains(deployment: Deployment, stream: Stream, level: float = 0.9) -> Ga
     parts = records.field("rows") / seen
     judged = _judged_past(deployment, records)
     judged[-1] = judged_then(deployment, records).prior
-    past = _adapted(deployment, stream, records, np.full(len(judged), _step(deployment)))
+    past = _adapted(deployment, stream, records, newest=False)
     for prior, (proba, rows), part in zip(judged, past, parts, strict=True):
         labels, alone = source.labels[rows], source.f0_proba[rows]
         own = np.arange(len(rows))

@@ -145,26 +145,30 @@ def performance(
     >>> performance(clf.deployment_, clf.stream_).accuracy.value
     1.0
     """
-    source, learner = deployment.source, deployment.learner
+    source = deployment.source
     if last is not None and prior is not None:
         raise InputError("give last=, a number of batches, or prior=, not both")
-    own = np.asarray(deployment.prior(stream))
-    unchanged, share = learner.unchanged(source, stream.state), deployment.fallen_back(stream)
     if prior is not None:
         if isinstance(prior, Mapping):
             prior = by_label(prior, source.classes, "prior")
         found = known(source, prior)
-        own, unchanged = found.prior, 0.0
+        adapted = on_held_out(deployment, stream, found.prior, 0.0, deployment.fallen_back(stream))
     elif last is not None:
         check_integer(last, "last", least=1)
         span = _mean(_kept(stream).last(last))
-        own, unchanged = span.prior, span.unchanged
         share = span.share if deployment.on_alarm == "fall-back" else 0.0
-        found = _against(deployment, own, max(span.size, span.rows), span)
+        found = _against(deployment, span.prior, max(span.size, span.rows), span)
+        adapted = on_held_out(deployment, stream, span.prior, span.unchanged, share)
     else:
-        found = judged_by(deployment, stream)
-    adapted = on_held_out(deployment, stream, own, unchanged, share)
+        found, adapted = judged_by(deployment, stream), now_on_held_out(deployment, stream)
     return estimate_performance(source, found, adapted, level=level, rows=rows)
+
+
+def now_on_held_out(deployment: Deployment, stream: Stream) -> tuple[FloatArray, IntArray]:
+    """What the deployment would predict of held-out rows now, and the numbers of these rows."""
+    source, learner, state = deployment.source, deployment.learner, stream.state
+    prior, unchanged = learner.applied_prior(source, state), learner.unchanged(source, state)
+    return on_held_out(deployment, stream, prior, unchanged, deployment.fallen_back(stream))
 
 
 def on_held_out(
@@ -175,7 +179,7 @@ def on_held_out(
     share: float,
     step: int = 1,
 ) -> tuple[FloatArray, IntArray]:
-    """What the deployment would predict of held-out rows, and the numbers of these rows."""
+    """What the deployment would predict of held-out rows under a class prior, and their numbers."""
     source = deployment.source
     proba, rows = deployment.learner.held_out_proba(source, stream.state, prior, unchanged, step)
     return (1.0 - share) * proba + share * source.f0_proba[rows], rows

@@ -91,6 +91,13 @@ class Learner(ABC):
     def prior(self, source: Source, state: Any) -> FloatArray:
         """Return the class prior (K,) that the learner believes in now, on the simplex."""
 
+    def applied_prior(self, source: Source, state: Any) -> FloatArray:
+        """Return the class prior (K,) that rows of the last batch are predicted by, about.
+
+        It is the one that is told, but for learners that tell more than they dare to predict by.
+        """
+        return self.prior(source, state)
+
     def predict_held_out(self, source: Source, state: Any) -> FloatArray:
         """Return class probabilities (n, K) of the held-out set, as new rows would have them now.
 

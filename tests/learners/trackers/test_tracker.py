@@ -12,7 +12,14 @@ from checks import held_memory
 from priorshift.errors import InputError
 from priorshift.experiments.paper import TABLE_2
 from priorshift.learners import EM, Regimes, Tracker
-from priorshift.learners.trackers.components import bayes, likelihoods, look, shared, trends
+from priorshift.learners.trackers.components import (
+    bayes,
+    likelihoods,
+    look,
+    reweight_by,
+    shared,
+    trends,
+)
 from priorshift.priors import MLLS
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
@@ -42,6 +49,24 @@ def test_the_parts_are_em_and_regimes(source, batches):
     mix = one.trust[0] * em.prior(source, two) + one.trust[1] * regimes.prior(source, three)
     np.testing.assert_allclose(one.told, one.trust, atol=1e-9)
     np.testing.assert_allclose(tracker.prior(source, one), mix, atol=1e-9)
+    np.testing.assert_allclose(tracker.applied_prior(source, one), mix, atol=2e-3)
+
+
+def test_the_applied_prior_is_that_which_rows_are_predicted_by():
+    """After a jump the one that is told has gone further; of many rows each counts for little."""
+    source, learner = plain_source(np.full(4, 0.25)), Tracker()
+    parts = [[0.25] * 4] * 3 + [[0.9, 0.1, 0.0, 0.0]] * 2 + [[0.0, 0.1, 0.2, 0.7]] * 3
+    state = learner.start(source)
+    assert (learner.applied_prior(source, state) == source.prior).all()
+    apart = []
+    for batch, _ in rounds(parts, 100, 1.5, 3):
+        state, proba = learner.adapt_predict(source, state, batch)
+        by = learner.applied_prior(source, state), learner.prior(source, state)
+        read = likelihoods(source, batch)
+        apart.append([np.abs(reweight_by(read, prior) - proba).mean() for prior in by])
+    applied, told = np.transpose(apart)
+    assert applied.max() < 0.003
+    assert told[[3, 5]].min() > 0.03
 
 
 @pytest.mark.parametrize("rows", [1, 5, 100])

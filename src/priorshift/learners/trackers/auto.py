@@ -228,6 +228,10 @@ class Auto(Learner):
         """The class prior after the last batch, as the tracker sees it."""
         return _TRACKER.prior(source, state.tracker)
 
+    def applied_prior(self, source: Source, state: AutoState) -> FloatArray:
+        """The class prior that the tracker predicts rows of the last batch by."""
+        return _TRACKER.applied_prior(source, state.tracker)
+
     def weights(self, source: Source, state: AutoState) -> FloatArray:
         """Weights (2,) of the reweighted f and of the linear model."""
         return state.weights

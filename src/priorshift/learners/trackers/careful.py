@@ -42,6 +42,7 @@ odds that nothing has changed count 5 times, and while they are even f0 keeps it
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -330,9 +331,18 @@ class Careful(Learner):
 
     def prior(self, source: Source, state: CarefulState) -> FloatArray:
         """The class prior after the last batch: the source's as far as nothing has changed."""
+        return self._weighed_prior(source, state, self.learner.prior)
+
+    def applied_prior(self, source: Source, state: CarefulState) -> FloatArray:
+        """The class prior that rows of the last batch are predicted by, of both hypotheses."""
+        return self._weighed_prior(source, state, self.learner.applied_prior)
+
+    def _weighed_prior(
+        self, source: Source, state: CarefulState, of: Callable[[Source, Any], FloatArray]
+    ) -> FloatArray:
         held, belief = self.held(source), state.unchanged.likely
-        tracked = self.learner.prior(held.source, state.inner)
-        return np.asarray((1.0 - belief) * self.told(held, source, tracked) + belief * source.prior)
+        tracked = self.told(held, source, of(held.source, state.inner))
+        return np.asarray((1.0 - belief) * tracked + belief * source.prior)
 
     def told(self, held: Held, source: Source, prior: FloatArray) -> FloatArray:
         """A class prior of the learner inside, whose unit is the mean of what it reads."""

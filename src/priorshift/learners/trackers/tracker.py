@@ -163,6 +163,21 @@ class Tracker(ComponentLearner):
         pull[leader : leader + 2 * len(ahead) : 2] += latest.pull[H:]
         return told, latest._replace(mass=mass, pull=pull)
 
+    def applied_prior(self, source: Source, state: TrackerState) -> FloatArray:
+        """The class prior (K,) as experts and regimes see it, without trends and further steps.
+
+        It is worked out from what they are after the batch. What they start from may have moved by
+        less than a row since, and a regime that was born with it counts, too.
+        """
+        if not state.t:
+            return np.asarray(source.prior)
+        counts = np.concatenate([state.experts.counts, state.book.counts])
+        there = counts.sum(axis=1) > 0.0
+        counts = counts[there] + smoothing_counts(source, state.experts.counts, self.smoothing)
+        weights = self.weights(source, state)[there]
+        prior = (weights / counts.sum(axis=1)) @ counts
+        return np.asarray(prior / prior.sum())
+
     def expected(self, source: Source, state: TrackerState) -> FloatArray:
         """The class prior (K,) that is expected of the next batch."""
         before = self.regimes.beliefs(source, state.experts, state.book)
