@@ -148,6 +148,75 @@ def test_smoothing_pays_where_rows_are_few() -> None:
     assert means["smooth"] > means["counted"] + 0.005
 
 
+def few(rng: np.random.Generator, number: int, share: float = 0.05) -> tuple[Any, Any, Any]:
+    """200 rows, some positive, with the probabilities that are right for a share of them."""
+    positive = np.arange(200) < number
+    score = expit(2.0 * rng.normal(2.0 * positive - 1.0) + logit(share))
+    return score, positive, np.where(positive, share / number, (1.0 - share) / (200 - number))
+
+
+@pytest.mark.parametrize(("number", "saved"), [(2, 0.1), (4, 0.05)])
+def test_a_handful_of_rows_is_not_believed_over_the_probabilities(
+    number: int, saved: float
+) -> None:
+    """The mean cost over draws; the threshold of the same held-out rows alone costs more."""
+    rng, share, table = np.random.default_rng(2), 0.05, np.array([[0.0, 10.0], [1.0, 0.0]])
+
+    def cost(threshold: float) -> float:
+        x = (logit(threshold) - logit(share)) / 2.0
+        return float(10 * share * norm.cdf(x - 1) + (1 - share) * norm.sf(x + 1))
+
+    found, alone = [], []
+    for _ in range(100):
+        score, positive, weights = few(rng, number, share)
+        found.append(cost(best_threshold(score, positive, weights, "cost", costs=table)))
+        curve = smooth_curve(score, positive, weights)
+        own = curve.thresholds[curve.cost(table).argmin()]
+        alone.append(cost(min(own, 1.0 - 1e-12)))
+    assert np.mean(found) < (1.0 - saved) * np.mean(alone)
+    assert np.mean(found) < 1.05 * cost(1 / 11)
+
+
+def test_positive_rows_that_look_like_all_others_do_not_make_every_row_positive() -> None:
+    """Four rows with low scores: F1 of the held-out rows is largest where all are positive."""
+    score = np.concatenate([[0.011, 0.012, 0.02, 0.02], np.geomspace(0.01, 0.5, 196)])
+    positive, weights = np.arange(200) < 4, np.full(200, 1 / 200)
+    curve = smooth_curve(score, positive, weights)
+    assert curve.thresholds[curve.f_beta(1.0).argmax()] < 0.012
+    found = best_threshold(score, positive, weights, "f1")
+    assert 0.05 < (score >= found).mean() < 0.5
+
+
+@pytest.mark.parametrize("number", [1, 10, 90])
+def test_the_parts_of_rows_and_probabilities(number: int) -> None:
+    """Half of each at ten rows of the rarer kind; F by brute force, of the expected counts."""
+    rng = np.random.default_rng(number)
+    score, positive, weights = few(rng, number)
+
+    def expected_f1(threshold: float) -> float:
+        called = score >= threshold
+        hits = (weights * score)[called].sum()
+        return float(2 * hits / ((weights * score).sum() + weights[called].sum()))
+
+    tried = np.sort(score)
+    tried = np.concatenate([tried[:1], (tried[1:] + tried[:-1]) / 2])
+    believed = max(tried, key=expected_f1)
+    curve = smooth_curve(score, positive, weights)
+    alone = np.clip(curve.thresholds[curve.f_beta(1.0).argmax()], score.min(), score.max())
+    part = number / (number + 10)
+    both = expit(part * logit(alone) + (1 - part) * logit(believed))
+    assert best_threshold(score, positive, weights, "f1") == pytest.approx(both)
+
+
+@pytest.mark.parametrize("table", [[[0, 1], [0, 0]], [[0, 0], [1, 0]], [[1, 0], [0, 1]]])
+def test_costs_that_leave_nothing_to_weigh(table: Any) -> None:
+    """One answer is never the dearer one, or each is right for the other class."""
+    score, positive, weights = rows(4)
+    curve = smooth_curve(score, positive, weights)
+    best = curve.thresholds[curve.cost(np.array(table, dtype=float)).argmin()]
+    assert best_threshold(score, positive, weights, "cost", costs=np.array(table)) == best
+
+
 @pytest.mark.parametrize(
     ("metric", "given", "message"),
     [

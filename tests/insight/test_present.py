@@ -12,7 +12,14 @@ from priorshift import InputError, LabelShiftClassifier, SourceError
 from priorshift.insight import judged_by
 from priorshift.learners import LEARNERS
 from priorshift.learners.trackers.careful import Careful, reluctant
-from priorshift.monitoring.believed import believed, contradiction, reading, reconciled
+from priorshift.monitoring.believed import (
+    believed,
+    contradiction,
+    contradictions,
+    covariance,
+    reading,
+    reconciled,
+)
 from priorshift.monitoring.metrics import Weighed, accuracy
 
 POPULATION = Gauss(1.5 * np.random.default_rng(5).normal(size=(3, 4)))
@@ -311,3 +318,48 @@ def test_a_contradiction_that_nothing_explains_is_as_large_as_its_squares() -> N
         squares = rng.random(int(rng.integers(1, 12))) * 10.0 ** rng.integers(-6, 3)
         found = contradiction(squares, np.full(len(squares), 1e-300))
         assert found == pytest.approx(squares.mean(), rel=1e-6)
+
+
+def test_what_rows_say_against_a_learner_in_closed_form() -> None:
+    """Of two classes: with s the gap squared over its variance, (s - 1 - ln s) / 2 beyond s = 1."""
+    rng = np.random.default_rng(3)
+    y = np.repeat([0, 1], [200, 100])
+    P = rng.normal(1.2 * y - 0.6)
+    P = np.column_stack([1.0 / (1.0 + np.exp(P)), 1.0 / (1.0 + np.exp(-P))])
+    source = LabelShiftClassifier.from_probabilities(P, y, "tracker", safety="off").source_
+    linear, rows = reading(source), np.array([400.0, 200.0, 100.0, 50.0])
+    told = np.array([0.36, 0.4, 0.6, 0.8])
+    told, then = np.column_stack([1.0 - told, told]), np.tile([2 / 3, 1 / 3], (4, 1))
+    read = np.array([np.linalg.solve(linear.inverse, one) * source.prior for one in told])
+    found = contradictions(source, read=read, then=then, rows=rows)
+    for nats, gap, n in zip(found, told[:, 1] - 1 / 3, rows, strict=True):
+        variance = covariance(source, told[0], n, linear.held_out)[1, 1]
+        s = 2.0 * gap**2 / (2.0 * variance + (0.5 / n) ** 2)
+        assert nats == pytest.approx(0.5 * (s - 1.0 - np.log(s)) if s > 1.0 else 0.0, abs=1e-6)
+    assert found[0] == 0.0
+    assert found[3] > 0.5
+
+
+def test_right_after_a_jump_the_latest_rows_are_looked_at_by_themselves() -> None:
+    """80 rows after 1,000: of all that the learner rests on they are too few to contradict it."""
+    source_prior, held, still = np.array([0.7, 0.3]), [], []
+    for seed in range(20):
+        rng = np.random.default_rng([8, seed])
+
+        def draw(n: int, prior: np.ndarray, rng: np.random.Generator = rng) -> tuple:
+            y = rng.choice(2, n, p=prior)
+            x = rng.normal(1.2 * y - 0.6)
+            p = 1.0 / (1.0 + np.exp(-1.2 * x - np.log(3 / 7)))
+            return np.column_stack([1.0 - p, p]), y
+
+        clf = LabelShiftClassifier.from_probabilities(*draw(1000, source_prior), calibration="none")
+        for _ in range(50):
+            clf.adapt(draw(20, source_prior)[0])
+        low, high = clf.prior_interval(0.9)
+        still.append(low[1] <= 0.3 <= high[1])
+        for _ in range(4):
+            clf.adapt(draw(20, source_prior[::-1])[0])
+        low, high = clf.prior_interval(0.9)
+        held.append(low[1] <= 0.7 <= high[1])
+    assert np.mean(still) >= 0.85
+    assert np.mean(held) >= 0.6

@@ -13,11 +13,16 @@ by a normal kernel of Silverman's bandwidth,
     \Phi\Big(\frac{\mathrm{logit}\,p_i - \mathrm{logit}\,t}{h_1}\Big),
     \qquad h_k = 0.9 \min(\hat\sigma_k, \mathrm{IQR}_k / 1.34)\, n_k^{-1/5},
 
-and FP likewise. What has to be kept (precision, recall, a share of rows) is counted as it is.
+and FP likewise. Even so a handful of positive rows says little of where the best threshold is, and
+the probabilities themselves say something: of cost, where the expected costs of both answers are
+alike; of F, where it is largest if row i counts :math:`w_i p_i` as positive. Between the two, on
+the scale of logits, the held-out rows' threshold has the part n / (n + 10), with n the rows of the
+kind that has fewer. What has to be kept (precision, recall, a share of rows) is counted as it is.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +31,7 @@ from scipy.special import expit, logit, ndtr
 from priorshift._numerics import TINY
 from priorshift._validation import check_chance, check_choice, check_positive
 from priorshift.errors import InputError
+from priorshift.monitoring.metrics import kish
 from priorshift.typing import AnyArray, FloatArray
 
 # What can be asked for, and the number that has to be given with it.
@@ -43,6 +49,8 @@ _ROUNDING = 1e-12
 _EDGE = 1e-9
 # Cells that logits are counted in, and thresholds that are tried.
 _CELLS, _TRIED = 512, 256
+# Held-out rows of the rarer kind that know as much of the best threshold as the probabilities do.
+_HALF_KNOWN = 10.0
 
 
 class Curve(NamedTuple):
@@ -95,10 +103,13 @@ class Curve(NamedTuple):
 
 
 def curve_of(score: FloatArray, positive: AnyArray, weights: FloatArray) -> Curve:
-    """Return the curve of rows with these scores (n,); thresholds are half-way between scores."""
+    """Return the curve of rows with these scores (n,); thresholds are half-way between scores.
+
+    ``positive`` (n,) says which rows are, or how likely each is.
+    """
     order = np.argsort(-score, kind="stable")
     score, weights, positive = score[order], weights[order], positive[order]
-    hits, false = np.cumsum(weights * positive), np.cumsum(weights * ~positive)
+    hits, false = np.cumsum(weights * positive), np.cumsum(weights * (1.0 - positive))
     last = np.flatnonzero(np.append(score[1:] < score[:-1], True))  # of rows with equal scores
     lower = np.append(score[last[:-1] + 1], -score[last[-1]])
     between = 0.5 * (score[last] + lower)
@@ -156,7 +167,8 @@ def best_threshold(
     Parameters
     ----------
     score : (n,) array
-        The probability of the positive class.
+        The probability of the positive class, as right as it can be: it is taken at its word where
+        few rows are positive, or few are not.
     positive : (n,) array of bool
         Which rows are of it.
     weights : (n,) array
@@ -173,7 +185,7 @@ def best_threshold(
     >>> score, positive = np.array([0.2, 0.4, 0.6, 0.8]), np.array([False, True, False, True])
     >>> weights = np.full(4, 0.25)
     >>> round(best_threshold(score, positive, weights, "f1"), 2)
-    0.26
+    0.29
     >>> round(best_threshold(score, positive, weights, "recall", precision=0.9), 3)
     0.7
     >>> round(best_threshold(score, positive, weights, "top-k", share=0.5), 3)
@@ -182,8 +194,37 @@ def best_threshold(
     number = check_metric(metric, given)
     if metric == "cost" and costs is None:
         raise InputError("the metric 'cost' needs costs=: what each answer costs for each class")
-    curve = (smooth_curve if metric in _SMOOTHED else curve_of)(score, positive, weights)
-    return float(curve.thresholds[_best(curve, metric, number, costs)])
+    smooth = metric in _SMOOTHED
+    curve = (smooth_curve if smooth else curve_of)(score, positive, weights)
+    found = float(curve.thresholds[_best(curve, metric, number, costs)])
+    rows = min(kish(weights[positive]), kish(weights[~positive]))
+    if not smooth or rows == 0.0:
+        return found
+    believed = _believed(score, weights, metric, number, costs)
+    if believed == math.inf:  # they say nothing
+        return found
+    # Beyond all rows held-out rows say no more than that.
+    found = min(max(found, float(score.min())), float(np.nextafter(score.max(), 2.0)))
+    part = rows / (rows + _HALF_KNOWN)
+    ends = logit(np.clip([found, believed], _EDGE, 1.0 - _EDGE))
+    return float(expit(part * ends[0] + (1.0 - part) * ends[1]))
+
+
+def _believed(
+    score: FloatArray, weights: FloatArray, metric: str, number: float, costs: FloatArray | None
+) -> float:
+    """The threshold that is best if rows are positive as often as their probabilities say.
+
+    Infinite where these say nothing: none is above 0, or one answer costs less whatever is true.
+    """
+    if metric == "cost":
+        assert costs is not None
+        (c00, c01), (c10, c11) = costs
+        gain, loss = c01 - c11, c10 - c00
+        return float(loss / (gain + loss)) if gain > 0.0 and loss > 0.0 else math.inf
+    curve = curve_of(score, score, weights)
+    best = _best(curve, metric, number, costs)
+    return max(float(curve.thresholds[best]), float(score.min()))
 
 
 def _best(curve: Curve, metric: str, number: float, costs: FloatArray | None) -> int:

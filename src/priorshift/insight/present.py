@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from priorshift._validation import by_label, check_integer
 from priorshift.errors import InputError
-from priorshift.monitoring.believed import Believed, believed, known, reconciled
+from priorshift.monitoring.believed import Believed, believed, contradictions, known, reconciled
 from priorshift.monitoring.ellipse import PriorRegion, region_of
 from priorshift.monitoring.history import History
 from priorshift.monitoring.intervals import prior_interval as interval_around
 from priorshift.monitoring.performance import Performance, estimate_performance
 from priorshift.monitoring.shift import Shift
+from priorshift.source import Source
 from priorshift.stream import Deployment, Stream
 from priorshift.typing import FloatArray, IntArray
 
 # Of a shift that is less sure it is not said when it began.
 _SURE = 0.05
+# Fewer of the latest rows are not looked at by themselves.
+_FEWEST = 20.0
 
 
 def effective_size(deployment: Deployment, stream: Stream) -> float:
@@ -68,7 +71,34 @@ def _judged(
     """A class prior that rests on so many rows, held against the latest rows of a history."""
     if history is None or not len(history.records):
         return believed(deployment.source, prior, size)
-    return _against(deployment, prior, size, _mean(history.last_rows(size)))
+    return _against(deployment, prior, size, _latest(deployment.source, history, size))
+
+
+def _latest(source: Source, history: History, size: float) -> _Span:
+    """The latest rows to hold a class prior against that rests on so many, or fewer of them.
+
+    Right after a change most of these rows came before it. So half of them are looked at, too, a
+    quarter and so on, and those are taken that contradict the learner most; each half has to do so
+    by a factor of two more.
+    """
+    parts = {len(part.records): part for part in _halves(history, size)}
+    spans = [_mean(part) for part in parts.values()]
+    if len(spans) == 1:
+        return spans[0]
+    read, then, rows = (
+        np.array([getattr(span, name) for span in spans]) for name in ("read", "prior", "rows")
+    )
+    nats = contradictions(source, read=read, then=then, rows=rows)
+    return spans[int((nats + np.log(rows)).argmax())]
+
+
+def _halves(history: History, size: float) -> Iterator[History]:
+    while True:
+        part = history.last_rows(size)
+        yield part
+        size = 0.5 * min(size, float(part.field("rows").sum()))
+        if size < _FEWEST or len(part.records) == 1:
+            return
 
 
 def _against(deployment: Deployment, prior: FloatArray, size: float, recent: _Span) -> Believed:

@@ -38,7 +38,7 @@ from priorshift.monitoring.influence import (
 from priorshift.priors import project_simplex
 from priorshift.source import Source
 from priorshift.source.derived import per_source
-from priorshift.typing import FloatArray
+from priorshift.typing import AnyArray, FloatArray
 
 # A variance beyond any of a share: nothing is known.
 _UNKNOWN = 1e6
@@ -127,13 +127,7 @@ def reconciled(
     told = linear.inverse @ (read / source.prior)
     h = linear.held_out
     noise = covariance(source, project_simplex(told), rows, h)
-    # Along the simplex, in the directions in which the rows' errors are uncorrelated.
-    flat = helmert(len(prior))
-    values, vectors = np.linalg.eigh(flat @ noise @ flat.T)
-    basis, gap = flat.T @ vectors, told - then
-    heard = values < 0.5 * _UNKNOWN
-    # Half a row more or less of a class is no contradiction.
-    values = np.maximum(values, 0.0) + (0.5 / rows) ** 2
+    gap, (basis, values, heard) = told - then, _uncorrelated(noise, rows)
     doubt = contradiction((gap @ basis)[heard] ** 2, values[heard])
     own_values = np.einsum("ki,kl,li->i", basis, own.covariance, basis) + doubt
     shares = own_values / (own_values + values)
@@ -152,6 +146,49 @@ def reconciled(
         (1.0 - share) * own.size + share * rows,
         (own.influence - own.influence @ follows + h @ follows) @ part,
     )
+
+
+def contradictions(
+    source: Source, *, read: FloatArray, then: FloatArray, rows: FloatArray
+) -> FloatArray:
+    """By how many nats each of W sets of rows speaks for an error of the learner's.
+
+    Arguments are as in `reconciled`, (W, K), (W, K) and (W,), all sets being parts of the first. It
+    is how much likelier gaps are with the learner's error that explains them than without.
+
+    Examples
+    --------
+    >>> from priorshift.source.model import ProbabilityModel
+    >>> from priorshift.source import build_source
+    >>> sure = np.repeat(np.eye(2), 10**4, axis=0)
+    >>> source = build_source(ProbabilityModel(classes=[0, 1]), sure, sure.argmax(axis=1))
+    >>> read, then = np.array([[0.47, 0.53], [0.4, 0.6]]), np.full((2, 2), 0.5)
+    >>> contradictions(source, read=read, then=then, rows=np.array([200, 100])).round(1).tolist()
+    [0.0, 0.8]
+    """
+    linear = reading(source)
+    told = (read / source.prior) @ linear.inverse.T
+    prior, h = project_simplex(told[0]), linear.held_out
+    held = covariance(source, prior, np.inf, h)
+    drawn = covariance(source, prior, 1.0, h) - held
+    nats = []
+    for gap, n in zip(told - then, rows.tolist(), strict=True):
+        basis, values, heard = _uncorrelated(held + drawn / n, n)
+        squares, v = (gap @ basis)[heard] ** 2, values[heard]
+        both = v + contradiction(squares, v)
+        nats.append(0.5 * float((squares / v - squares / both - np.log(both / v)).sum()))
+    return np.array(nats)
+
+
+def _uncorrelated(noise: FloatArray, rows: float) -> tuple[FloatArray, FloatArray, AnyArray]:
+    """Directions (K, K - 1) along the simplex in which errors of rows are uncorrelated.
+
+    And their variances (K - 1,), and whether anything is heard of them (K - 1,).
+    """
+    flat = helmert(len(noise))
+    values, vectors = np.linalg.eigh(flat @ noise @ flat.T)
+    # Half a row more or less of a class is no contradiction.
+    return flat.T @ vectors, np.maximum(values, 0.0) + (0.5 / rows) ** 2, values < 0.5 * _UNKNOWN
 
 
 def contradiction(squares: FloatArray, variances: FloatArray) -> float:
