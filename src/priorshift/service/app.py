@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, urlsplit
@@ -289,13 +290,19 @@ def _check_host(service: Service, request: Request) -> None:
     """Keep pages of other sites from reaching a service that asks for no key."""
     host = request.headers.get("host", "")
     names = () if service.keys.there_are else service.settings.hosts
-    if names and _split(f"//{host}").hostname not in names:
+    if names and _name(host) not in names:
         raise Problem("forbidden", f"this service does not go by the name {host!r}")
     origin = request.headers.get("origin")
     if request.method in ("GET", "HEAD") or origin is None:
         return
     if _split(origin).netloc != host:
         raise Problem("forbidden", f"requests from pages of {origin!r} are not taken")
+
+
+@lru_cache(16)
+def _name(host: str) -> str | None:
+    """The name of a host, without its port."""
+    return _split(f"//{host}").hostname
 
 
 def _split(url: str) -> SplitResult:
