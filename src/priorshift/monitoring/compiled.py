@@ -254,7 +254,7 @@ def end_block(
     These are counted in ``number`` (L,). Return whether any of them has to be judged: those of so
     many rows that they are ``scored``, and those that may surprise.
     """
-    judged, spent = False, np.empty(1)
+    longest = 0
     for level in range(len(called)):
         if level > 0:
             for k in range(called.shape[1]):
@@ -266,9 +266,15 @@ def end_block(
         done[level] = size >= sizes[level]
         if done[level]:
             number[level] += 1
+            longest = max(longest, size)
+    if longest >= scored:
+        return True
+    spent = np.empty(1)
+    for level in range(len(called)):
+        if done[level]:
             spent[0] = -math.log((level + 1.0) * (level + 2.0))
             spent[0] -= math.log(number[level] * (number[level] + 1.0))
             block = cells[level : level + 1], called[level : level + 1], spent
-            known = view, first, last, share, counts, confusion, rows, slack
-            judged = judged or size >= scored or may_surprise(*block, *known)
-    return judged
+            if may_surprise(*block, view, first, last, share, counts, confusion, rows, slack):
+                return True
+    return False
