@@ -19,6 +19,8 @@ from priorshift.errors import InputError, InputTypeError, PriorshiftError
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
 _TOLERANCE = 1e-6
+SUM_TOLERANCE = 1e-3
+"""How far from 1 the sum of class probabilities may be, as numbers that were rounded are."""
 # The class index of a row whose label is not known.
 UNKNOWN = -1
 _FORMS = "give one for each row, None where it is not known, or a dict {row: label}"
@@ -323,7 +325,7 @@ def two_columns(p: AnyArray, n_classes: int) -> AnyArray:
     return np.column_stack([1.0 - p.ravel(), p.ravel()])
 
 
-def as_probabilities(P: FloatArray, where: str, tolerance: float = 1e-3) -> FloatArray:
+def as_probabilities(P: FloatArray, where: str, tolerance: float = SUM_TOLERANCE) -> FloatArray:
     """Check that the rows of ``P`` are probability vectors, and make them add up exactly.
 
     Sums may be off by ``tolerance``, entries below 0 by rounding.

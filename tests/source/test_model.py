@@ -6,6 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from priorshift._validation import as_probabilities
 from priorshift.errors import InputError, InputTypeError
 from priorshift.source.model import (
     LinearModel,
@@ -115,6 +116,26 @@ def test_probability_model():
     for wrong in (P[:, :2], 2 * P, P - 0.3):
         with pytest.raises(InputError):
             model.predict_proba(wrong)
+
+
+@pytest.mark.parametrize("K", [1, 2, 7, 32, 33])
+@pytest.mark.parametrize("n", [1, 2, 100])
+def test_compiled_or_not_probabilities_are_the_same_bits(n, K):
+    rng = np.random.default_rng(n + K)
+    exact = rng.dirichlet(np.full(K, 0.3), n)
+    rough = exact * rng.uniform(0.9995, 1.0005, (n, 1))
+    below = rough - 1e-9 * (rng.random((n, K)) < 0.2)
+    for rows in (exact, rough, below, np.asfortranarray(rough)):
+        found = ProbabilityModel(range(K)).predict_proba(rows)
+        np.testing.assert_array_equal(found, as_probabilities(rows, "rows"), strict=True)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -0.5, 1.5])
+def test_probabilities_that_are_none_are_refused_by_row(wrong):
+    rows = np.full((3, 2), 0.5)
+    rows[1, 0] = wrong
+    with pytest.raises(InputError, match="row 1"):
+        ProbabilityModel([0, 1]).predict_proba(rows)
 
 
 def test_log_probabilities():

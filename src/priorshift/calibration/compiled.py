@@ -1,4 +1,4 @@
-"""Maps of rows of few classes, compiled: twins of ``MatrixMap`` and of ``bounded``."""
+"""Rows of few classes, compiled: twins of ``as_probabilities``, ``MatrixMap`` and ``bounded``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,24 @@ from typing import Any
 import numpy as np
 
 from priorshift.risk.compiled._njit import strict
+
+
+@strict
+def divide_by_sums(proba: Any, tolerance: float, found: Any) -> bool:
+    """Make rows (n, K) add up exactly, into ``found``, if they are nearly probabilities.
+
+    Say whether they are: no entry below 0, no sum further from 1 than the tolerance.
+    """
+    for i in range(len(proba)):
+        row, kept, whole, least = proba[i], found[i], 0.0, 0.0
+        for k in range(len(row)):
+            whole += row[k]
+            least = min(least, row[k])
+        if not (least >= 0.0 and abs(whole - 1.0) <= tolerance):
+            return False
+        for k in range(len(row)):
+            kept[k] = row[k] / whole
+    return True
 
 
 @strict

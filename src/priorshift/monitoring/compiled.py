@@ -1,7 +1,7 @@
 """What runs in every round, compiled where numba is installed.
 
-``follow_bets`` is the twin of a part of ``shift.py``, ``find_cells`` and ``count_rows`` of parts of
-``regions.py``, ``join_block`` of one of ``guard.py``, ``may_surprise`` of one of ``evidence.py``:
+``follow_bets`` is the twin of a part of ``shift.py``, ``find_cells`` and ``count_few`` of parts of
+``regions.py``, ``end_block`` of one of ``guard.py``, ``may_surprise`` of one of ``evidence.py``:
 numbers are those of NumPy up to rounding, and edges between cells lie where that does not matter.
 """
 
@@ -151,29 +151,32 @@ def find_cells(
 
 
 @strict
-def count_rows(cells: Any, proba: Any, counts: Any, called: Any) -> Any:
+def count_few(
+    rows: Any,
+    proba: Any,
+    mean: Any,
+    axes: Any,
+    scales: Any,
+    centres: Any,
+    references: Any,
+    columns: Any,
+    summaries: int,
+    edges: Any,
+    counts: Any,
+    called: Any,
+) -> Any:
     """Add rows to the counts of their cells (V, E - 1), and of the classes they are called (K,).
 
-    Return how many rows have been counted.
+    Return how many rows have been counted. The other arguments are those of ``find_cells``.
     """
+    cells = np.empty((len(rows), len(edges)), dtype=np.int64)
+    shape = (mean, axes, scales, centres, references)
+    find_cells(rows, proba, *shape, columns, summaries, edges, cells)
     for i in range(len(cells)):
         for v in range(len(counts)):
             counts[v, cells[i, v]] += 1
         called[proba[i].argmax()] += 1
     return called.sum()
-
-
-@strict
-def join_block(cells: Any, called: Any, sizes: Any, done: Any) -> None:
-    """Add the block of the first level to the others (L, ...); say which (L,) are ``done``."""
-    for level in range(len(called)):
-        if level > 0:
-            for k in range(called.shape[1]):
-                called[level, k] += called[0, k]
-            for v in range(cells.shape[1]):
-                for e in range(cells.shape[2]):
-                    cells[level, v, e] += cells[0, v, e]
-        done[level] = called[level].sum() >= sizes[level]
 
 
 @strict
@@ -226,4 +229,52 @@ def may_surprise(
                 log_p -= max(more, 0.0)
                 if log_p < 0.0 and log_p - spent[b] - math.log(share[j]) < slack:
                     return True
+    return False
+
+
+@strict
+def end_block(
+    cells: Any,
+    called: Any,
+    number: Any,
+    done: Any,
+    sizes: Any,
+    scored: int,
+    view: Any,
+    first: Any,
+    last: Any,
+    share: Any,
+    counts: Any,
+    confusion: Any,
+    rows: Any,
+    slack: float,
+) -> bool:
+    """Add the block of the first level to the others (L, ...); say which (L,) are ``done``.
+
+    These are counted in ``number`` (L,). Return whether any of them has to be judged: those of so
+    many rows that they are ``scored``, and those that may surprise.
+    """
+    longest = 0
+    for level in range(len(called)):
+        if level > 0:
+            for k in range(called.shape[1]):
+                called[level, k] += called[0, k]
+            for v in range(cells.shape[1]):
+                for e in range(cells.shape[2]):
+                    cells[level, v, e] += cells[0, v, e]
+        size = called[level].sum()
+        done[level] = size >= sizes[level]
+        if done[level]:
+            number[level] += 1
+            longest = max(longest, size)
+    if longest >= scored:
+        return True
+    spent = np.empty(1)
+    for level in range(len(called)):
+        if done[level]:
+            spent[0] = -math.log((level + 1.0) * (level + 2.0))
+            spent[0] -= math.log(number[level] * (number[level] + 1.0))
+            block = cells[level : level + 1], called[level : level + 1], spent
+            if may_surprise(*block, view, first, last, share, counts, confusion, rows, slack):
+                return True
     return False

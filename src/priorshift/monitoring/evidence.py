@@ -35,6 +35,8 @@ length.
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -135,16 +137,30 @@ def judge(regions: Regions, cells: AnyArray, calls: AnyArray, share: FloatArray)
     return verdict
 
 
+def end_block(
+    regions: Regions, cells: AnyArray, calls: AnyArray, number: IntArray, done: AnyArray
+) -> bool:
+    """Join the block of the first level to those of all levels, (L, ...) each, by compiled code.
+
+    Say which (L,) are ``done``, in place, and whether ``judge`` could find any of them surprising.
+    """
+    scored = LEAST_ROWS if regions.scores.size else sys.maxsize
+    parts = cells, calls, number, done, BLOCK_ROWS, scored
+    return bool(compiled.monitoring.end_block(*parts, *_plain(regions), _SLACK))
+
+
+def _plain(regions: Regions) -> Iterator[AnyArray]:
+    """What compiled code has to know of the regions."""
+    known: tuple[AnyArray, ...] = regions.view, regions.first, regions.last, regions.share
+    return map(compiled.plain, (*known, regions.counts, regions.confusion, regions.rows))
+
+
 def judge_regions(regions: Regions, cells: AnyArray, calls: AnyArray, share: FloatArray) -> Verdict:
     """Find the most surprising region of each of B finished blocks; arguments as in `judge`."""
     verdict = Verdict.quiet(len(calls))
     if compiled.available():  # of most blocks that is all
         counted = (part.astype(COUNTS, copy=False) for part in (cells, calls))
-        known: tuple[AnyArray, ...] = regions.view, regions.first, regions.last, regions.share
-        known += regions.counts, regions.confusion, regions.rows
-        if not compiled.monitoring.may_surprise(
-            *counted, share, *map(compiled.plain, known), _SLACK
-        ):
+        if not compiled.monitoring.may_surprise(*counted, share, *_plain(regions), _SLACK):
             return verdict
     hits, rows = regions.hits(cells), calls.sum(axis=1)
     found = block_prior(calls, regions.confusion)

@@ -14,7 +14,15 @@ import numpy as np
 
 from priorshift._validation import check_chance, check_choice
 from priorshift.errors import InputTypeError
-from priorshift.monitoring.evidence import BLOCK_ROWS, FIRST_ROWS, LEVELS, judge, log_share
+from priorshift.monitoring.evidence import (
+    BLOCK_ROWS,
+    FIRST_ROWS,
+    LEVELS,
+    Verdict,
+    end_block,
+    judge,
+    log_share,
+)
 from priorshift.monitoring.regions import COUNTS, Regions, has_views
 from priorshift.risk import compiled
 from priorshift.source import Batch, Source
@@ -207,9 +215,10 @@ class Guard:
     def _ended(self, regions: Regions, state: GuardState) -> GuardState:
         """Judge a block of the first level, and the longer ones that end with it."""
         cells, called, number = state.cells, state.called, state.number.copy()  # two are new
-        done = _joined(cells, called)
-        number[done] += 1
-        found = judge(regions, cells[done], called[done], log_share(done, number[done]))
+        done, doubtful = _joined(regions, cells, called, number)
+        found = Verdict.quiet(len(done))
+        if doubtful:
+            found = judge(regions, cells[done], called[done], log_share(done, number[done]))
         best = int(found.log_p.argmin())
         log_p = float(found.log_p[best])
         alarm = log_p <= math.log(self.alpha)
@@ -300,16 +309,22 @@ class Guard:
         return regions.leans(batch, state.region, state.seen > state.expected)
 
 
-def _joined(cells: AnyArray, called: AnyArray) -> IntArray:
-    """Add the block of the first level to the longer ones; return the levels that end with it."""
+def _joined(
+    regions: Regions, cells: AnyArray, called: AnyArray, number: IntArray
+) -> tuple[IntArray, bool]:
+    """Add the block of the first level to the longer ones, and count those that end with it.
+
+    Return their levels, and whether any of them may be surprising.
+    """
     done = np.empty(LEVELS, dtype=bool)
     if compiled.available():
-        compiled.monitoring.join_block(cells, called, BLOCK_ROWS, done)
-    else:
-        cells[1:] += cells[0]
-        called[1:] += called[0]
-        np.greater_equal(called.sum(axis=1), BLOCK_ROWS, out=done)
-    return done.nonzero()[0]
+        doubtful = end_block(regions, cells, called, number, done)
+        return done.nonzero()[0], doubtful
+    cells[1:] += cells[0]
+    called[1:] += called[0]
+    np.greater_equal(called.sum(axis=1), BLOCK_ROWS, out=done)
+    number[done] += 1
+    return done.nonzero()[0], True
 
 
 def can_watch(source: Source) -> bool:

@@ -15,7 +15,7 @@ Everything here is a named tuple of arrays, numbers and names: it can be written
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -446,30 +446,28 @@ class Regions(NamedTuple):
 
     def _cells_of_few(self, batch: Batch) -> AnyArray:
         """The same row by row, in one call."""
+        cells = np.empty((len(batch.proba), len(self.edges)), dtype=np.int64)
+        compiled.monitoring.find_cells(*self._plain(batch), cells)
+        return cells
+
+    def _plain(self, batch: Batch) -> tuple[Any, ...]:
+        """What compiled code looks at of a batch, and what it has to know for that."""
         views, (rows, f0) = self.views, self.views.rows(batch)
         if rows.shape[1] != len(views.shape.mean):  # compiled code does not look
             raise InputError(f"the guard looks at {len(views.shape.mean)} columns: {rows.shape[1]}")
-        cells = np.empty((len(rows), len(self.edges)), dtype=np.int64)
         arrays = map(compiled.plain, (rows, f0, *views.shape, views.columns))
-        edges = compiled.plain(self.edges)
-        compiled.monitoring.find_cells(*arrays, views.summaries, edges, cells)
-        return cells
+        return *arrays, views.summaries, compiled.plain(self.edges)
 
     def add(self, batch: Batch, cells: AnyArray, called: AnyArray) -> int:
         """Count a batch into rows in each cell (V, E - 1), and called each class (K,).
 
         Return how many rows have been counted.
         """
-        found, f0 = self.cells(batch), batch.f0_proba
-        if not compiled.available():
-            cells += count(found).astype(COUNTS)
-            called += np.bincount(row_argmax(f0), minlength=len(called)).astype(COUNTS)
-            return int(called.sum())
-        few = found.astype(np.int64, copy=False)  # one kind: the compiler takes seconds for each
-        rows = compiled.monitoring.count_rows(
-            compiled.plain(few), compiled.plain(f0), cells, called
-        )
-        return int(rows)
+        if len(batch.proba) <= _FEW and compiled.available():
+            return int(compiled.monitoring.count_few(*self._plain(batch), cells, called))
+        cells += count(self.cells(batch)).astype(COUNTS)
+        called += np.bincount(row_argmax(batch.f0_proba), minlength=len(called)).astype(COUNTS)
+        return int(called.sum())
 
     def hits(self, counts: AnyArray) -> IntArray:
         """Rows in each region, (..., J), of rows in each cell (..., V, E - 1)."""

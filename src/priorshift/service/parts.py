@@ -47,7 +47,8 @@ class Committed(NamedTuple):
 def state_bytes(model: Model, stream: Stream) -> bytes:
     """What changes with every batch."""
     history = None if stream.history is None else History(stream.history.records[:0])
-    return stream_to_bytes(model.deployment, stream._replace(memory=(), history=history))
+    small = Stream(stream.state, stream.guard, (), stream.shift, history)
+    return stream_to_bytes(model.deployment, small)
 
 
 def store_parts(
@@ -59,7 +60,7 @@ def store_parts(
     """
     places = _store_memory(connection, old, new)
     times = _store_history(connection, old, new, step)
-    return new._replace(places=places, times=times)
+    return Committed(new.row, new.model, new.stream, places, times)
 
 
 def _store_memory(connection: Connection, old: Committed, new: Committed) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ _TYPES = (
     ("BLOB", "BYTEA"),
     ("REAL", "DOUBLE PRECISION"),
     ("INTEGER", "BIGINT"),
+    (" WITHOUT ROWID", ""),  # where SQLite keeps the rows: in the index of their key
 )
 # Any number will do, as long as all processes take the same.
 _SET_UP_LOCK = 0x70725356

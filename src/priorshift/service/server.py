@@ -6,11 +6,9 @@ import argparse
 from collections.abc import Iterator
 from contextlib import closing
 
-from starlette.applications import Starlette
-
 from priorshift.errors import FileFormatError
 from priorshift.service import inference, overview, questions, streams
-from priorshift.service.app import Service, Settings, build
+from priorshift.service.app import Application, Service, Settings
 from priorshift.service.engine import Limits
 from priorshift.service.glances import Glances
 from priorshift.service.models import Models
@@ -37,7 +35,7 @@ def open_store(state: str, alone: bool = True) -> Store:
     return SQLite(state, alone)
 
 
-def make_app(options: argparse.Namespace, store: Store) -> Starlette:
+def make_app(options: argparse.Namespace, store: Store) -> Application:
     """The application that the options describe; the folder is looked at before."""
     try:
         models = Models.load(options.source)
@@ -58,7 +56,7 @@ def make_app(options: argparse.Namespace, store: Store) -> Starlette:
         )
         interface = openapi(ROUTES, list(models.by_key))
         service = Service(models, store, settings, glances, interface=interface)
-        return build(service, ROUTES)
+        return Application(service, ROUTES)
     except BaseException:
         store.close()
         raise

@@ -26,7 +26,7 @@ CREATE TABLE streams (
     version INTEGER NOT NULL, created REAL NOT NULL, updated REAL NOT NULL, state BLOB NOT NULL);
 CREATE TABLE batches (
     stream INTEGER NOT NULL, batch TEXT NOT NULL, version INTEGER NOT NULL, digest BLOB NOT NULL,
-    PRIMARY KEY (stream, batch));
+    PRIMARY KEY (stream, batch)) WITHOUT ROWID;
 CREATE INDEX batches_by_version ON batches (stream, version);
 CREATE TABLE answers (
     stream INTEGER NOT NULL, version INTEGER NOT NULL, answer BLOB NOT NULL,

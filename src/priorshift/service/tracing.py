@@ -1,7 +1,8 @@
 """Spans of OpenTelemetry: a request, and in it the step of its batch and the commit.
 
 Only the API of OpenTelemetry is used, and only where it is installed. Where spans go is for the SDK
-to say, which ``opentelemetry-instrument priorshift serve ...`` sets up; without it nothing happens.
+to say, which ``opentelemetry-instrument priorshift serve ...`` sets up before anything of this is
+imported; without it nothing happens.
 """
 
 from __future__ import annotations
@@ -22,11 +23,7 @@ except ImportError:
 
 def _on() -> bool:
     """Whether spans go anywhere: spans that nobody reads are not made."""
-    if _tracer is None:
-        return False
-    if not isinstance(_tracer, trace.ProxyTracer):
-        return True
-    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+    return _tracer is not None and not isinstance(_tracer, trace.ProxyTracer)
 
 
 def here() -> Any:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from priorshift._numerics import log_floored, one_hot, row_softmax
 from priorshift._rows import is_frame
 from priorshift._validation import (
+    SUM_TOLERANCE,
     as_floats,
     as_matrix,
     as_numbers,
@@ -25,7 +26,11 @@ from priorshift._validation import (
     two_columns,
 )
 from priorshift.errors import InputError, InputTypeError
+from priorshift.risk import compiled
 from priorshift.typing import AnyArray, FloatArray, IntArray
+
+# Of more classes NumPy adds up in another order.
+_FEW = 32
 
 
 class _GivenModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -94,10 +99,19 @@ class ProbabilityModel(_GivenModel):
         if self.logits:
             return row_softmax(as_matrix(values, number, what))
         try:
-            return as_probabilities(as_numbers(values, number, what), what)
+            return _as_probabilities(as_numbers(values, number, what), what)
         except InputError:
             as_matrix(values, number, what)  # has a clearer word for NaN and infinity
             raise
+
+
+def _as_probabilities(values: FloatArray, what: str) -> FloatArray:
+    """The same as NumPy's, compiled for rows that there is nothing to say about."""
+    if values.shape[1] <= _FEW and compiled.available():
+        found = np.empty(values.shape)
+        if compiled.calibration.divide_by_sums(compiled.plain(values), SUM_TOLERANCE, found):
+            return found
+    return as_probabilities(values, what)
 
 
 class LinearModel(_GivenModel):
