@@ -7,8 +7,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
-import numpy as np
 
+from priorshift.monitoring.history import as_seconds
+from priorshift.service.given import given, plain_list
 from priorshift.service.schemas import (
     BatchAnswer,
     BatchRequest,
@@ -45,12 +46,6 @@ def _path(stream: str, rest: str = "") -> str:
     return f"/v1/streams/{quote(stream, safe='')}{rest}"
 
 
-def _rows(given: Any) -> list[Any] | None:
-    if given is None:
-        return None
-    return np.asarray(given).tolist() if hasattr(given, "__array__") else list(given)
-
-
 def batch(
     stream: str,
     batch_id: str,
@@ -58,18 +53,18 @@ def batch(
     probabilities: Any = None,
     labels: Sequence[Label] | None = None,
     labels_follow: bool = False,
-    timestamp: float | None = None,
+    timestamp: Any = None,
     columns: Sequence[str] | None = None,
 ) -> Call[BatchAnswer]:
     """Let a stream learn from a batch, and predict it."""
+    if timestamp is not None and not isinstance(timestamp, str):
+        timestamp = as_seconds(timestamp)
     body = BatchRequest(
         batch_id=batch_id,
-        rows=_rows(rows),
-        probabilities=_rows(probabilities),
-        columns=None if columns is None else list(columns),
-        labels=None if labels is None else list(labels),
+        labels=None if labels is None else plain_list(labels, "labels"),
         labels_follow=labels_follow,
         timestamp=timestamp,
+        **given(rows, probabilities, columns).fields(),
     )
     return Call("POST", _path(stream, "/batches"), BatchAnswer, msgspec.json.encode(body))
 
@@ -84,17 +79,17 @@ def many(
     """Let many streams learn from rows of theirs, all or none."""
     body = ManyRequest(
         batch_id=batch_id,
-        streams=list(streams),
-        rows=_rows(rows),
-        probabilities=_rows(probabilities),
-        columns=None if columns is None else list(columns),
+        streams=plain_list(streams, "streams"),
+        **given(rows, probabilities, columns).fields(),
     )
     return Call("POST", "/v1/batches", ManyAnswer, msgspec.json.encode(body))
 
 
 def labels(stream: str, batch_id: str, labels: Sequence[Label]) -> Call[VersionAnswer]:
     """Labels of a past batch; those that are known already are counted no second time."""
-    body = msgspec.json.encode(LabelsRequest(batch_id=batch_id, labels=list(labels)))
+    body = msgspec.json.encode(
+        LabelsRequest(batch_id=batch_id, labels=plain_list(labels, "labels"))
+    )
     return Call("POST", _path(stream, "/labels"), VersionAnswer, body)
 
 

@@ -28,10 +28,11 @@ class BatchRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     With ``columns``, the names of the cells of each row, they are found by name, and text becomes
     what the column of the held-out set was: a CSV file can be sent as it is. A source that was made
-    from an array knows no names: it takes columns in the order sent. ``labels`` are those that are
-    known already, null for all others; with ``labels_follow`` the batch is remembered for labels
-    that come later. ``timestamp`` (seconds) is for the history; the service's own clock is in it
-    too.
+    from an array knows no names: it takes columns in the order sent. With ``typed`` the cells are
+    values and no text of a file: a word such as "none" is one, and null alone is a missing value.
+    ``labels`` are those that are known already, null for all others; with ``labels_follow`` the
+    batch is remembered for labels that come later. ``timestamp`` (seconds since 1970, or ISO 8601,
+    without a zone UTC) is for the history; the service's own clock is in it too.
 
     Examples
     --------
@@ -45,7 +46,8 @@ class BatchRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     columns: list[str] | None = None
     labels: list[Label] | None = None
     labels_follow: bool = False
-    timestamp: float | None = None
+    timestamp: float | str | None = None
+    typed: bool = False
 
 
 class BatchAnswer(msgspec.Struct, kw_only=True):
@@ -67,6 +69,7 @@ class ManyRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     rows: Rows | None = None
     probabilities: Rows | None = None
     columns: list[str] | None = None
+    typed: bool = False
 
 
 class ManyAnswer(msgspec.Struct, kw_only=True):
