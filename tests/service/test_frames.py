@@ -7,11 +7,14 @@ import datetime
 from decimal import Decimal
 from types import SimpleNamespace
 
+import httpx
 import numpy as np
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
@@ -88,12 +91,15 @@ def service(tmp_path_factory):
     LabelShiftClassifier.from_probabilities(named, y, "fth", classes=["dear", "cheap"]).save(
         folder / "named"
     )
+    texts, y = ["good movie", "bad movie"] * 20, [1, 0] * 20
+    reader = make_pipeline(CountVectorizer(), MultinomialNB()).fit(texts, y)
+    LabelShiftClassifier(reader, "fth").fit(texts, y).save(folder / "texts")
     X, y = homes(400)
     encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     read = make_column_transformer((encoder, ["garden", "kind", "seen"]), remainder="passthrough")
     model = make_pipeline(read, HistGradientBoostingClassifier(max_iter=20)).fit(X, y)
     LabelShiftClassifier(model, "fth", features=None).fit(X, y).save(folder / "homes")
-    names = ("frame", "array", "proba", "turned", "named", "homes")
+    names = ("frame", "array", "proba", "turned", "named", "texts", "homes")
     sources = [f"{name}={folder / name}" for name in names]
     with serving.client(sources, tmp_path_factory.mktemp("state")) as found:
         yield SimpleNamespace(url=str(found.base_url), folder=folder, names=names)
@@ -237,3 +243,86 @@ def test_probabilities_are_named_after_the_classes(client, model, prefix):
     wrong, name = frame.set_axis(["a", "b"], axis=1), stream(client, model)
     with pytest.raises(ServiceError, match=r"name them (p_dear, p_cheap, or )?after the classes"):
         client.send(name, "1", probabilities=wrong)
+
+
+def library(service, model: str, X) -> list:
+    return load(service.folder / model).predict_proba(X).tolist()
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("order", ORDERS, ids="".join)
+def test_predictions_learn_nothing(service, client, kind, order):
+    X, _ = numbers(30, seed=6)
+    name, frame = stream(client, "frame"), FRAMES[kind](X[order])
+    found = client.predict(frame, model="frame")
+    assert found.probabilities == library(service, "frame", X)
+    assert (found.model, found.stream, found.version) == ("frame@1", None, None)
+    learned = load(service.folder / "frame")
+    learned.adapt(X)
+    client.send(name, "1", rows=frame)
+    found = client.predict(frame, stream=name)
+    assert found.probabilities == learned.predict_proba(X).tolist()
+    assert found.labels == learned.predict(X).tolist()
+    assert (found.prior, found.version) == (learned.prior_.tolist(), 1)
+    assert client.predict(X.to_numpy(), model="frame@1", stream=name) == found
+    assert client.predict(X[order].to_numpy(), stream=name, columns=order) == found
+    assert client.predict(frame) == client.predict(frame, model="frame")  # the first is usual
+
+    async def ask():
+        async with AsyncClient(service.url) as awaited:
+            return await awaited.predict(frame, stream=name)
+
+    assert asyncio.run(ask()) == found
+    assert client.stream(name).version == 1
+    with pytest.raises(ServiceError, match="no column 'a'"):
+        client.predict(FRAMES[kind](X.rename(columns=str.upper)), stream=name)
+    with pytest.raises(ServiceError, match="there is no model"):
+        client.predict(frame, model="none")
+
+
+def test_predictions_of_all_that_models_read(service, client):
+    X, _ = homes(50, seed=7)
+    assert X["size"].isna().any()
+    expected = library(service, "homes", X)
+    for frame in (X, X[X.columns[::-1]], X.astype({"kind": object, "floors": object})):
+        assert client.predict(frame, model="homes").probabilities == expected
+    P = np.array([[0.9, 0.1], [0.2, 0.8]])
+    frame = pd.DataFrame(P, columns=["p_cheap", "p_dear"])
+    found = client.predict(probabilities=frame, model="proba").probabilities
+    np.testing.assert_array_equal(found, library(service, "proba", P))
+    for model in ("proba", "turned", "named"):
+        for part in (frame, frame[frame.columns[::-1]], Arrow(frame)):
+            again = client.predict(probabilities=part, model=model)
+            assert again.labels == ["cheap", "dear"]
+            np.testing.assert_allclose(again.probabilities, found, rtol=1e-9)
+    for rows in (["good movie", "bad movie"], pd.Series(["good movie", "bad movie"])):
+        assert client.predict(rows, model="texts").labels == [1, 0]
+    with pytest.raises(InputError, match="have not all the same number"):
+        client.predict([[1.0], [1.0, 2.0]], model="array")
+    with pytest.raises(InputError, match="each row is a list"):
+        client.predict([{"a": 1.0}], model="array")
+
+
+@pytest.mark.parametrize(
+    ("datatype", "shape", "parameters", "told"),
+    [
+        ("FP64", [1, 4], {"columns": "abcd"}, "columns is a list of names"),
+        ("FP64", [1, 4], {"columns": ["a", 1]}, "parameters"),
+        ("FP64", [1, 4], {"columns": list("abce")}, "no column 'd'"),
+        ("FP64", [4], {"columns": list("abcd")}, "row 1 is no list"),
+        ("FP64", [2, 2], {"columns": list("abcd")}, "row 1 has 2 values"),
+        ("BYTES", [1], {"columns": list("abcd"), "typed": True}, "row 1 has 1 values"),
+        ("BYTES", [2, 2], {"columns": ["a"], "typed": True}, "row 1 has 2 values"),
+        ("BYTES", [1, 4], {"columns": list("abcd"), "typed": True}, "has no value (None)"),
+    ],
+)
+def test_tensors_with_names_that_will_not_do(service, datatype, shape, parameters, told):
+    count = int(np.prod(shape))
+    data = [1.0] * count if datatype == "FP64" else ["1234"] * (count - 1) + [""] * (count > 1)
+    if count == 1:
+        data = ["1234"]
+    tensor = {"name": "rows", "shape": shape, "datatype": datatype, "data": data}
+    body = {"inputs": [tensor], "parameters": parameters}
+    found = httpx.post(f"{service.url}/v2/models/frame/infer", json=body)
+    assert found.status_code == 422, found.text
+    assert told in found.json()["error"]

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from priorshift.monitoring.history import as_seconds
-from priorshift.service.given import given, plain_list
+from priorshift.service.given import given, plain_list, tensor
 from priorshift.service.schemas import (
+    HEADER,
     BatchAnswer,
     BatchRequest,
     CreateRequest,
     GuardAnswer,
     HistoryAnswer,
+    InferAnswer,
     Label,
     LabelsRequest,
     ManyAnswer,
     ManyRequest,
     OverviewAnswer,
     PerformanceAnswer,
+    Prediction,
     PriorAnswer,
+    ServerAnswer,
     ShiftAnswer,
     StreamDetail,
     StreamsAnswer,
@@ -40,6 +44,7 @@ class Call(NamedTuple, Generic[Answer]):
     gives: type[Answer]
     content: bytes | None = None
     again: bool = True
+    headers: dict[str, str] = {}  # noqa: RUF012 - nobody changes it
 
 
 def _path(stream: str, rest: str = "") -> str:
@@ -83,6 +88,45 @@ def many(
         **given(rows, probabilities, columns).fields(),
     )
     return Call("POST", "/v1/batches", ManyAnswer, msgspec.json.encode(body))
+
+
+def predict(
+    rows: Any = None,
+    probabilities: Any = None,
+    model: str | None = None,
+    stream: str | None = None,
+    columns: Sequence[str] | None = None,
+) -> Generator[Call[Any], Any, Prediction]:
+    """Predict, and learn nothing: the calls that it takes, each of which is sent its answer."""
+    asked = given(rows, probabilities, columns)
+    if model is None and stream is not None:
+        known = yield about(stream)
+        model = f"{known.model}@{known.model_version}"
+    elif model is None:
+        model = (yield Call("GET", "/v2", ServerAnswer)).models[0]
+    parameters: dict[str, Any] = {} if stream is None else {"stream": stream}
+    if asked.columns is not None:
+        parameters |= {"columns": asked.columns, "typed": asked.typed}
+    described, data = tensor(asked.kind, asked.rows)
+    outputs = [{"name": name} for name in ("labels", "probabilities", "prior")]
+    head = msgspec.json.encode(
+        {"inputs": [described], "outputs": outputs, "parameters": parameters}
+    )
+    name, _, version = model.partition("@")
+    path = f"/v2/models/{quote(name, safe='')}"
+    path += f"/versions/{quote(version, safe='')}/infer" if version else "/infer"
+    headers = {HEADER: str(len(head))} if data else {}
+    found = yield Call("POST", path, InferAnswer, head + data, headers=headers)
+    labels, proba, prior = (output.data for output in found.outputs)
+    width = len(prior)
+    return Prediction(
+        model=f"{found.model_name}@{found.model_version}",
+        stream=stream,
+        version=found.parameters.get("version"),
+        labels=labels,
+        probabilities=[proba[i : i + width] for i in range(0, len(proba), width)],
+        prior=prior,
+    )
 
 
 def labels(stream: str, batch_id: str, labels: Sequence[Label]) -> Call[VersionAnswer]:

@@ -62,6 +62,33 @@ def given(rows: Any, probabilities: Any, columns: Sequence[str] | None) -> Given
     return Given(kind, [*map(list, zip(*cells, strict=True))], own, typed=True)
 
 
+def tensor(name: str, rows: list[Any]) -> tuple[dict[str, Any], bytes]:
+    """Rows as a tensor: numbers as bytes that follow the request, or else texts in it.
+
+    Examples
+    --------
+    >>> about, data = tensor("rows", [[1, 2.5], [None, 0]])
+    >>> about["datatype"], about["shape"], np.frombuffer(data).tolist()
+    ('FP64', [2, 2], [1.0, 2.5, nan, 0.0])
+    >>> tensor("rows", [["rome", 2.5], [None, 0]])[0]["data"]
+    ['rome', '2.5', '', '0']
+    """
+    try:
+        cells = np.array(rows)
+        if cells.dtype.kind not in "biuf":
+            cells = np.array(rows, dtype=object)
+    except ValueError:
+        raise InputError(f"{name} have not all the same number of values") from None
+    found = {"name": name, "shape": list(cells.shape)}
+    if not any(isinstance(cell, str | dict | list) for cell in cells.flat):
+        data = cells.astype("<f8").tobytes()
+        return {**found, "datatype": "FP64", "parameters": {"binary_data_size": len(data)}}, data
+    if any(isinstance(cell, dict | list) for cell in cells.flat):
+        raise InputError(f"{name}: each row is a list of as many values, or one text")
+    texts = ["" if is_unknown(cell) else str(cell) for cell in cells.flat]
+    return {**found, "datatype": "BYTES", "data": texts}, b""
+
+
 def plain_list(values: Any, what: str) -> list[Any]:
     """A list of values as JSON has them.
 

@@ -17,7 +17,7 @@ from priorshift.service.sqlite import FILE, look_at
 
 
 def check(options: argparse.Namespace) -> None:
-    """Look at everything that is stored, and say what is wrong with it; whoever serves it goes on."""
+    """Look at everything that is stored, also while it is served, and say what is wrong."""
     if not options.source:
         raise InputError("give --source FILE too: the streams are read with it")
     models = Models.load(options.source)

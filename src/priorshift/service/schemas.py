@@ -15,7 +15,11 @@ from priorshift.service.problems import Problem
 ID = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}$"
 """What the name of a stream may be."""
 
+HEADER = "inference-header-content-length"
+"""Of requests and answers that are JSON with bytes after it: how long the JSON is."""
+
 Label = str | int | float | bool | None
+Value = str | int | float | bool | None
 # No NUL: PostgreSQL keeps none.
 BatchId = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
 StreamId = Annotated[str, msgspec.Meta(pattern=ID)]
@@ -56,6 +60,21 @@ class BatchAnswer(msgspec.Struct, kw_only=True):
     stream: str
     batch_id: str
     version: int
+    labels: list[Label]
+    probabilities: Numbers
+    prior: list[float]
+
+
+class Prediction(msgspec.Struct, kw_only=True):
+    """Labels and class probabilities of rows that nothing was learned from.
+
+    They are under the class ``prior`` of a stream at its ``version``, or, where no stream was
+    named, under that of the model as it was saved; ``model`` is NAME@VERSION.
+    """
+
+    model: str
+    stream: str | None
+    version: int | None
     labels: list[Label]
     probabilities: Numbers
     prior: list[float]
@@ -235,6 +254,37 @@ class ShiftAnswer(msgspec.Struct, kw_only=True):
     since_time: float | None
     prior: list[float]
     source_prior: list[float]
+
+
+class OutputTensor(msgspec.Struct, kw_only=True):
+    """A tensor that goes out."""
+
+    name: str
+    datatype: str
+    shape: list[int]
+    data: list[Any]
+
+
+class InferAnswer(msgspec.Struct, kw_only=True):
+    """Predictions: ``labels`` and ``probabilities``, and ``prior`` where it is asked for.
+
+    Where a stream was named, ``parameters`` has its name and its ``version``.
+    """
+
+    model_name: str
+    model_version: str
+    id: str
+    parameters: dict[str, Value] = {}
+    outputs: list[OutputTensor]
+
+
+class ServerAnswer(msgspec.Struct, kw_only=True):
+    """What the server is; of ``models`` (NAME@VERSION) new streams have the first."""
+
+    name: str
+    version: str
+    extensions: list[str]
+    models: list[str]
 
 
 class ErrorAnswer(msgspec.Struct, kw_only=True):
