@@ -225,6 +225,19 @@ def test_labels_and_times_of_frames(client):
     assert columns["labels"] == [3, 6]
 
 
+def test_a_column_of_arrow_is_a_list_of_texts(service, client):
+    class Column(Arrow):
+        def __init__(self, texts) -> None:
+            self.frame = polars.Series(texts)
+
+        def __array__(self, dtype=None, copy=None):
+            return self.frame.to_numpy()
+
+    texts = ["good movie", "bad movie"]
+    found = client.send(stream(client, "texts"), "1", rows=Column(texts)).probabilities
+    assert found == alone(service, "texts", texts)
+
+
 @pytest.mark.parametrize("model", ["proba", "turned", "named"])
 @pytest.mark.parametrize("prefix", ["", "p_", "score of "])
 def test_probabilities_are_named_after_the_classes(client, model, prefix):

@@ -46,7 +46,9 @@ def given(rows: Any, probabilities: Any, columns: Sequence[str] | None) -> Given
     if (rows is None) == (probabilities is None):
         raise InputError("give one of rows and probabilities")
     kind, what = ("rows", rows) if probabilities is None else ("probabilities", probabilities)
-    names, what = None if columns is None else [*map(str, columns)], from_arrow(what)
+    names = None if columns is None else [*map(str, columns)]
+    if not hasattr(what, "__array__") or hasattr(what, "columns"):  # else it is no table
+        what = from_arrow(what)
     if not is_frame(what):
         return Given(kind, plain_list(what, kind), names)
     own: list[str] | None = [*map(str, what.columns)]
@@ -97,7 +99,8 @@ def plain_list(values: Any, what: str) -> list[Any]:
     >>> plain_list(np.array(["2026-01-31", "NaT"], "M8[D]"), "labels")
     ['2026-01-31', None]
     """
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+    many = isinstance(values, Iterable) or hasattr(values, "__array__")
+    if isinstance(values, str | bytes | Mapping) or not many:
         raise InputTypeError(f"{what} is {type(values).__name__}: give a frame, an array or a list")
     if hasattr(values, "to_list"):  # a column of a frame
         values = values.to_list()
