@@ -249,6 +249,16 @@ def test_a_refused_batch_changes_nothing(source):
     assert whole(stream) == before
 
 
+def test_labels_that_are_known_change_nothing(source):
+    deployment = full_deployment(source, Auto())
+    stream = lived(deployment)
+    known = np.full(20, -1)
+    for again in (known, np.where(np.arange(20) < 5, 1, -1)):
+        assert deployment.learn_labels(stream, 4, again) is stream
+    known[:6] = 1
+    assert deployment.learn_labels(stream, 4, known) is not stream
+
+
 def test_what_is_derived_from_a_source_is_saved_with_it(tmp_path):
     """The correction of auto and the guard's regions are those of the file, not computed anew."""
     X, y = draw(120, 1)

@@ -25,7 +25,7 @@ def is_frame(X: object) -> bool:
     >>> is_frame([[1.0]])
     False
     """
-    return hasattr(X, "columns") and hasattr(X, "__array__")
+    return hasattr(X, "__array__") and hasattr(X, "columns")
 
 
 def frame_library(kind: str) -> Any:

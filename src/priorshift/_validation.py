@@ -264,7 +264,7 @@ order: make them all strings, or all numbers
     if not isinstance(labels, list | tuple):
         return
     for row, label in enumerate(labels):
-        if _is_unknown(label):
+        if is_unknown(label):
             raise InputError(
                 f"{where} has no label in row {row}: the held-out set needs one for every row, "
                 "drop those without",
@@ -553,7 +553,7 @@ def known_classes(y: Any, n_rows: int, classes: AnyArray, where: str = "y") -> I
     known = np.full(n_rows, UNKNOWN)
     rows, labels = _label_entries(y, n_rows, where)
     for row, label in zip(rows, plain_labels(labels, classes), strict=True):
-        if not _is_unknown(label):
+        if not is_unknown(label):
             known[row] = _class_index(index, label, row, where)
     return known
 
@@ -612,7 +612,14 @@ def is_no_value(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType"
 
 
-def _is_unknown(label: Any) -> bool:
+def is_unknown(label: Any) -> bool:
+    """Whether a label or a cell has no value: None, NaN, NaT, pandas' NA, a masked one.
+
+    Examples
+    --------
+    >>> is_unknown(np.datetime64("NaT")), is_unknown("none")
+    (True, False)
+    """
     if is_no_value(label) or label is np.ma.masked or type(label).__name__ == "NaTType":
         return True
     if isinstance(label, np.datetime64):

@@ -276,11 +276,12 @@ class Deployment:
     def learn_labels(self, stream: Stream, key: int | str, known: IntArray) -> Stream:
         """Return the stream with labels of a remembered batch counted; ``known`` has -1 for none.
 
-        A learner that has no use for late labels leaves the stream as it is.
+        A learner that has no use for late labels leaves the stream as it is, and so do labels that
+        are known already.
         """
         record = find(stream.memory, key)
         after, late = merged(record, known, int(stream.state.t))
-        if not self.learner.uses_late_labels:
+        if not self.learner.uses_late_labels or np.array_equal(after.known, record.known):
             return stream
         memory = tuple(after if old is record else old for old in stream.memory)
         history = stream.history

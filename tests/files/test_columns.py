@@ -276,3 +276,27 @@ def test_whole_numbers_are_never_cut_off(kind, alone):
     expected = pd.DataFrame({"size": by_hand, "colour": "red"})[list(frame.columns)]
     expected = clf.predict_proba(expected)
     np.testing.assert_allclose(clf.predict_proba(X), expected)
+
+
+def test_times_of_polars_have_their_types():
+    """As text, from a file or a request, they would be categories that no model has seen."""
+    at = datetime.datetime(2026, 1, 31, 12, 30, 0, 5)
+    known = polars.DataFrame(
+        {
+            "day": [at.date(), None],
+            "at": [at, None],
+            "there": polars.Series([at.replace(tzinfo=datetime.UTC), None]).dt.convert_time_zone(
+                "Europe/Rome"
+            ),
+        }
+    )
+    rows = [[None if cell is None else cell.isoformat() for cell in row] for row in known.rows()]
+    columns = Columns(table(known.columns), [0, 1, 2], "polars", known)
+    assert columns.X(rows, 0).equals(known)
+    assert columns.X(rows, 0).schema == known.schema
+    assert columns.X([["2026-01-31", "2026-01-31 12:30:00.000005", ""]], 0)["at"][0] == at
+    again = columns.X([["", "2026-01-31T13:30:00.000005+01:00", "2026-01-31T12:30:00.000005"]], 0)
+    assert again["at"].equals(known["at"][:1])
+    assert again["there"].equals(known["there"][:1])
+    with pytest.raises(InputError, match="row 8, column 'at': holds 'noon', no time in ISO 8601"):
+        columns.X([["2026-01-31", "noon", ""]], 7)

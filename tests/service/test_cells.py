@@ -127,6 +127,20 @@ def test_probabilities_are_found_by_the_names_of_the_classes(client):
     assert "a, b: name them after the classes, cheap, dear" in said
 
 
+def test_what_cells_are_is_part_of_a_batch(client):
+    """A word for nothing is missing in a file, and a value where cells are typed."""
+    client.put("/v1/streams/typed", json={"model": "homes"})
+    body = {"batch_id": "b", "columns": ["size", "town", "year", "new"]}
+    body["rows"] = [[1.0, "none", 1950, True]]
+    found = [post(client, "typed", **body, typed=typed) for typed in (False, True, False)]
+    assert [one.status_code for one in found] == [422, 422, 422]
+    assert "has no value ('none')" in found[0].json()["error"]
+    assert "Found unknown categories" in found[1].json()["error"]
+    body["rows"] = [[1.0, "rome", 1950, True]]
+    found = [post(client, "typed", **body, typed=typed) for typed in (True, False, True)]
+    assert [one.status_code for one in found] == [200, 409, 200]
+
+
 def test_many_streams_at_once_have_names_too(client):
     X, _ = homes(4, seed=3)
     for name in ("m1", "m2"):
@@ -194,6 +208,7 @@ def test_other_names_of_columns_than_text_are_found(tmp_path):
         ),
         ("frame", {"rows": [[1.0, 2.0], [None, 2.0]]}, "batch row 2, column 'size': has no value"),
         ("frame", {"rows": [[1.0, "old"]]}, "batch row 1, column 'year': holds 'old'"),
+        ("frame", {"rows": [["1", 2], [3]]}, "row 2 has 1 values: each is a list of 2"),
         ("array", {"rows": [[1.0, 2.0], [3.0]]}, "row 2 has 1 values, not 2"),
         ("array", {"rows": [[1.0, 2.0, 3.0]]}, "row 1 has 3 values, not 2; array@1 reads numbers"),
         ("array", {"rows": [1.0, 2.0]}, "row 1 is no list of 2 numbers"),
@@ -230,8 +245,23 @@ def test_what_cannot_be_read_is_named_by_row_and_cell(client, stream, body, word
     assert client.get(f"/v1/streams/{stream}").json()["version"] == before
 
 
+def test_text_for_numbers_is_told_that_columns_would_do(tmp_path):
+    """The learner reads features, and no text among them."""
+    X, y = homes(100)
+    frame = X[["size", "year"]].fillna(0.0)
+    LabelShiftClassifier(LogisticRegression().fit(frame, y)).fit(frame, y).save(tmp_path / "years")
+    with serving.client(tmp_path / "years", tmp_path / "state") as client:
+        rows = [["1.0", 1950], ["2.0", 1960]]
+        found = post(client, "a", rows=rows)
+        assert (found.status_code, found.json()["code"]) == (422, "invalid_input")
+        said = found.json()["error"]
+        assert "batch row 1, column 'size': holds '1.0', a text" in said
+        assert "`columns` too, and text is read as in a CSV file" in said
+        assert post(client, "a", rows=rows, columns=["size", "year"]).status_code == 200
+
+
 @pytest.mark.parametrize(
-    ("cell", "told"), [(10**20, "128-bit"), (10**400, "too large"), ("x", "found value")]
+    ("cell", "told"), [(10**20, "128-bit"), (10**400, "too large"), ("x", "holds 'x', a text")]
 )
 def test_cells_that_polars_cannot_take_are_a_fault_of_the_request(tmp_path, cell, told):
     polars = pytest.importorskip("polars")

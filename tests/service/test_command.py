@@ -5,10 +5,12 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import subprocess
+import threading
 import time
 from contextlib import closing
 from types import SimpleNamespace
 
+import httpx
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -107,6 +109,45 @@ def test_the_first_key_says_what_it_changes(tmp_path, capsys):
     said = [serve("--state", tmp_path, "--add-key", name, capsys=capsys)[1] for name in "ab"]
     assert "every request needs one" in said[0].err
     assert said[1].err == ""
+
+
+def test_a_check_while_it_is_served(served, tmp_path, capsys):
+    """It sees the state as it is at one moment, and holds up no batch."""
+    folder, rows = tmp_path / "state", serving.batches(60)
+    words = ("--source", served.path, "--state", folder, "--check")
+    with (
+        serving.Process(served.path, folder) as service,
+        httpx.Client(base_url=service.url, timeout=serving.PATIENCE) as client,
+    ):
+        client.put("/v1/streams/first").raise_for_status()
+        going, statuses = threading.Event(), []
+
+        def work() -> None:
+            while not going.is_set():
+                number = len(statuses)
+                sent = serving.body(f"b{number}", rows[number % 60], labels_follow=True)
+                found = client.post(f"/v1/streams/shop-{number % 3}/batches", json=sent)
+                statuses.append(found.status_code)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            for count in range(5):
+                while thread.is_alive() and len(statuses) < 10 * count:
+                    time.sleep(0.01)
+                status, said = serve(*words, capsys=capsys)
+                assert (status, said.err) == (0, "")
+                assert "no fault" in said.out
+        finally:
+            going.set()
+            thread.join()
+        assert set(statuses) == {200}
+        with closing(sqlite3.connect(folder / FILE)) as base:
+            base.execute("UPDATE streams SET state = zeroblob(9) WHERE id = 'first'")
+            base.commit()
+        status, said = serve(*words, capsys=capsys)
+        assert status == 2
+        assert "the stream 'first'" in said.err
 
 
 def test_a_back_up_while_it_is_served(served, tmp_path, capsys):

@@ -269,3 +269,41 @@ def test_guard_says_what_it_sees(served, client):
     assert found["version"] == 1
     assert found["watching"] is (served.classifier.deployment_.guard is not None)
     assert found["alarm"] is False
+
+
+def test_times_may_be_text(client):
+    """ISO 8601, as the library takes it; the digest of a text is that of the text."""
+    rows = serving.batches(4)
+    texts = ["2026-01-31T12:00", "2026-01-31T13:30:00+01:00", 1769864400, 1769864400.5]
+    for number, time in enumerate(texts):
+        sent = serving.body(f"b{number}", rows[number], timestamp=time)
+        first, again = (client.post("/v1/streams/times/batches", json=sent) for _ in range(2))
+        assert (first.status_code, again.content) == (200, first.content), first.text
+    other = serving.body("b0", rows[0], timestamp="2026-01-31T12:00:00")
+    found = client.post("/v1/streams/times/batches", json=other)
+    assert (found.status_code, found.json()["code"]) == (409, "batch_conflict")
+    history = client.get("/v1/streams/times/history").json()["columns"]["time"]
+    assert history == [1769860800.0, 1769862600.0, 1769864400.0, 1769864400.5]
+    for wrong in ("yesterday", "12.5", ""):
+        sent = serving.body("wrong", rows[0], timestamp=wrong)
+        found = client.post("/v1/streams/times/batches", json=sent)
+        assert (found.status_code, found.json()["code"]) == (422, "invalid_input"), wrong
+
+
+@pytest.mark.parametrize(
+    ("more", "digest"),
+    [
+        ({}, "c33f9d7b4e3fabff5bb66da15a40e996"),
+        ({"timestamp": 7}, "99fe49e335d6f7232e6174cb79cf31c2"),
+        ({"labels": ["cat"]}, "86f66cc9400f2639c5b6136a496671a9"),
+        ({"columns": ["p_cat", "p_dog", "p_owl"]}, "c33f9d7b4e3fabff5bb66da15a40e996"),
+    ],
+)
+def test_a_batch_that_was_stored_before_is_known_again(client, more, digest):
+    """Digests are those of the version that first wrote them."""
+    rows = np.array([[0.5, 0.25, 0.25]])
+    assert post(client, "b", rows, **more).status_code == 200
+    engine = client.service.engine
+    number = engine.committed("shop").row.number
+    found = engine.read(lambda connection: connection.find_batch(number, "b"))
+    assert found.digest.hex() == digest

@@ -49,6 +49,7 @@ def test_the_tutorial(tmp_path):
         '"unadapted"',
         '"watching":true',
         '"version":43',
+        "digits@1 at version 43 True",
         "no fault",
     ):
         assert words in said, words

@@ -301,6 +301,9 @@ class Columns:
         "array", "rows" (a list of texts, dicts or scores), "pandas" or "polars".
     sample : frame or list or None
         Rows of the held-out set, whose types those of the table get.
+    words : bool
+        Whether words such as NA stand for nothing in a column of text, as they do in files; False:
+        None alone does.
 
     Examples
     --------
@@ -315,6 +318,7 @@ class Columns:
     places: list[int]
     kind: str
     sample: Any = None
+    words: bool = True
 
     @classmethod
     def of(cls, clf: LabelShiftClassifier, table: Table, apart: Sequence[str] = ()) -> Columns:
@@ -396,7 +400,7 @@ class Columns:
             return number_table(rows, [place], self.table, first)[:, 0]
         if _holds_truths(known):
             return self._truths(rows, place, first, gaps=known.dtype != bool)
-        return [None if is_missing(row[place]) else row[place] for row in rows]
+        return [None if self._is_gap(row[place]) else row[place] for row in rows]
 
     def _polars_column(self, known: Any, rows: Sequence[Row], place: int, first: int) -> Any:
         kind = str(known.dtype)
@@ -404,10 +408,28 @@ class Columns:
         if kind == "Boolean":
             cells = self._truths(rows, place, first, gaps=True)
         elif kind.startswith(("String", "Categorical", "Enum")):
-            cells = [None if is_missing(cell) else str(cell) for cell in cells]
+            cells = [None if self._is_gap(cell) else str(cell) for cell in cells]
+        elif kind.startswith("Date"):  # and Datetime, with or without a zone
+            read = datetime.date if kind == "Date" else datetime.datetime
+            cells = [self._time(cell, read, first + i, place) for i, cell in enumerate(cells)]
         else:
             return type(known)(known.name, guessed(cells))
         return type(known)(known.name, cells, dtype=known.dtype)
+
+    def _is_gap(self, cell: Any) -> bool:
+        return is_missing(cell) if self.words else cell is None
+
+    def _time(self, cell: Any, read: type[datetime.date], row: int, place: int) -> Any:
+        if is_missing(cell):
+            return None
+        try:
+            found = read.fromisoformat(str(cell).strip())
+            if isinstance(found, datetime.datetime) and found.tzinfo:
+                found = found.astimezone(datetime.UTC).replace(tzinfo=None)  # as polars counts
+            return found
+        except (ValueError, OverflowError):
+            where, text = self.table.where(row, place), str(cell)[:40]
+            raise InputError(f"{where}: holds {text!r}, no time in ISO 8601") from None
 
     def _truths(self, rows: Sequence[Row], place: int, first: int, gaps: bool) -> list[bool | None]:
         """A column of truth values; where there is none is None, if there may be ``gaps``."""

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
-import numpy as np
 
+from priorshift.monitoring.history import as_seconds
+from priorshift.service.given import given, plain_list, tensor
 from priorshift.service.schemas import (
+    HEADER,
     BatchAnswer,
     BatchRequest,
     CreateRequest,
     GuardAnswer,
     HistoryAnswer,
+    InferAnswer,
     Label,
     LabelsRequest,
     ManyAnswer,
     ManyRequest,
     OverviewAnswer,
     PerformanceAnswer,
+    Prediction,
     PriorAnswer,
+    ServerAnswer,
     ShiftAnswer,
     StreamDetail,
     StreamsAnswer,
@@ -39,16 +44,11 @@ class Call(NamedTuple, Generic[Answer]):
     gives: type[Answer]
     content: bytes | None = None
     again: bool = True
+    headers: dict[str, str] = {}  # noqa: RUF012 - nobody changes it
 
 
 def _path(stream: str, rest: str = "") -> str:
     return f"/v1/streams/{quote(stream, safe='')}{rest}"
-
-
-def _rows(given: Any) -> list[Any] | None:
-    if given is None:
-        return None
-    return np.asarray(given).tolist() if hasattr(given, "__array__") else list(given)
 
 
 def batch(
@@ -58,18 +58,18 @@ def batch(
     probabilities: Any = None,
     labels: Sequence[Label] | None = None,
     labels_follow: bool = False,
-    timestamp: float | None = None,
+    timestamp: Any = None,
     columns: Sequence[str] | None = None,
 ) -> Call[BatchAnswer]:
     """Let a stream learn from a batch, and predict it."""
+    if timestamp is not None and not isinstance(timestamp, str):
+        timestamp = as_seconds(timestamp)
     body = BatchRequest(
         batch_id=batch_id,
-        rows=_rows(rows),
-        probabilities=_rows(probabilities),
-        columns=None if columns is None else list(columns),
-        labels=None if labels is None else list(labels),
+        labels=None if labels is None else plain_list(labels, "labels"),
         labels_follow=labels_follow,
         timestamp=timestamp,
+        **given(rows, probabilities, columns).fields(),
     )
     return Call("POST", _path(stream, "/batches"), BatchAnswer, msgspec.json.encode(body))
 
@@ -84,17 +84,56 @@ def many(
     """Let many streams learn from rows of theirs, all or none."""
     body = ManyRequest(
         batch_id=batch_id,
-        streams=list(streams),
-        rows=_rows(rows),
-        probabilities=_rows(probabilities),
-        columns=None if columns is None else list(columns),
+        streams=plain_list(streams, "streams"),
+        **given(rows, probabilities, columns).fields(),
     )
     return Call("POST", "/v1/batches", ManyAnswer, msgspec.json.encode(body))
 
 
+def predict(
+    rows: Any = None,
+    probabilities: Any = None,
+    model: str | None = None,
+    stream: str | None = None,
+    columns: Sequence[str] | None = None,
+) -> Generator[Call[Any], Any, Prediction]:
+    """Predict, and learn nothing: the calls that it takes, each of which is sent its answer."""
+    asked = given(rows, probabilities, columns)
+    if model is None and stream is not None:
+        known = yield about(stream)
+        model = f"{known.model}@{known.model_version}"
+    elif model is None:
+        model = (yield Call("GET", "/v2", ServerAnswer)).models[0]
+    parameters: dict[str, Any] = {} if stream is None else {"stream": stream}
+    if asked.columns is not None:
+        parameters |= {"columns": asked.columns, "typed": asked.typed}
+    described, data = tensor(asked.kind, asked.rows)
+    outputs = [{"name": name} for name in ("labels", "probabilities", "prior")]
+    head = msgspec.json.encode(
+        {"inputs": [described], "outputs": outputs, "parameters": parameters}
+    )
+    name, _, version = model.partition("@")
+    path = f"/v2/models/{quote(name, safe='')}"
+    path += f"/versions/{quote(version, safe='')}/infer" if version else "/infer"
+    headers = {HEADER: str(len(head))} if data else {}
+    found = yield Call("POST", path, InferAnswer, head + data, headers=headers)
+    labels, proba, prior = (output.data for output in found.outputs)
+    width = len(prior)
+    return Prediction(
+        model=f"{found.model_name}@{found.model_version}",
+        stream=stream,
+        version=found.parameters.get("version"),
+        labels=labels,
+        probabilities=[proba[i : i + width] for i in range(0, len(proba), width)],
+        prior=prior,
+    )
+
+
 def labels(stream: str, batch_id: str, labels: Sequence[Label]) -> Call[VersionAnswer]:
     """Labels of a past batch; those that are known already are counted no second time."""
-    body = msgspec.json.encode(LabelsRequest(batch_id=batch_id, labels=list(labels)))
+    body = msgspec.json.encode(
+        LabelsRequest(batch_id=batch_id, labels=plain_list(labels, "labels"))
+    )
     return Call("POST", _path(stream, "/labels"), VersionAnswer, body)
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from priorshift.classifier import LabelShiftClassifier
 from priorshift.errors import InputError
 from priorshift.files.columns import Columns, known_names, naming, width_of
 from priorshift.files.tables import Table, listed
+from priorshift.river import row_kind
 
 _LONG = 40
 _LARGEST = int(sys.float_info.max)
@@ -21,12 +25,18 @@ def _table(names: Sequence[Any]) -> Table:
 
 
 def rows_of(
-    clf: LabelShiftClassifier, names: Sequence[str], rows: Any, classes: Sequence[Any] | None
+    clf: LabelShiftClassifier,
+    names: Sequence[str],
+    rows: Any,
+    classes: Sequence[Any] | None,
+    typed: bool = False,
 ) -> Any:
     """Return rows whose cells have names, in the classifier's order and as what it reads.
 
-    ``classes`` are those whose probabilities the cells are. A classifier that was made from an
-    array knows no names: there the order is trusted.
+    ``classes`` are those whose probabilities the cells are: their names will do, too, where the
+    classifier knows others. A classifier that was made from an array knows no names: there the
+    order is trusted. Cells are as in a file, unless they are ``typed``: then None alone is no
+    value.
 
     Examples
     --------
@@ -45,19 +55,22 @@ def rows_of(
         raise InputError("the batch is empty: skip empty batches")
     check_width(rows, names)
     table = _table(names)
-    if classes is not None:
-        found = Columns(table, _places(names, list(map(str, classes))), "array")
+    known = known_names(clf)
+    if classes is not None and not (known and set(map(str, known)) <= set(names)):
+        places = _places(names, list(map(str, classes)), known)
+        found = Columns(table, places, row_kind(clf), clf.source_.sample)
     else:
         width = width_of(clf)
-        if known_names(clf) is None and width not in (None, len(names)):
+        if known is None and width not in (None, len(names)):
             read = "1 is read" if width == 1 else f"{width} are read, in their order"
             raise InputError(f"there are {len(names)} columns, and {read}")
         found = Columns.of(clf, table)
+    found = replace(found, words=not typed)
     with naming(table, rows, 0, found.places):
         return found.X(rows, 0)
 
 
-def _places(names: list[str], classes: list[str]) -> list[int]:
+def _places(names: list[str], classes: list[str], known: list[Any] | None) -> list[int]:
     """Where the columns are that are named after the classes, which may all have one prefix."""
     more = sum(map(len, names)) - sum(map(len, classes))  # the prefix, once for each name
     cut = more // len(classes)
@@ -65,8 +78,10 @@ def _places(names: list[str], classes: list[str]) -> list[int]:
         places = {name[cut:]: place for place, name in enumerate(names)}
         if set(places) == set(classes):
             return [places[name] for name in classes]
+    own = "" if known is None else f"{listed(known)}, or "
     raise InputError(
-        f"the columns are called {listed(names)}: name them after the classes, {listed(classes)}"
+        f"the columns are called {listed(names)}: name them {own}after the classes, "
+        f"{listed(classes)}"
     )
 
 
@@ -114,6 +129,32 @@ def wrong_row(rows: Any, width: int | None) -> str:
             if isinstance(cell, int) and abs(cell) > _LARGEST:
                 return f"row {number}, value {place} is too large for a number"
     return f"there is no list of {wanted}"
+
+
+def text_in_numbers(rows: Any, names: Sequence[Any] | None, sample: Any) -> str | None:
+    """What is wrong with the first text where the held-out set has numbers; None: there is none.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> text_in_numbers([[1.0, "1"]], ["a", "b"], pandas.DataFrame({"a": [0.5], "b": [1]}))
+    "batch row 1, column 'b': holds '1', a text, and the model reads numbers there: send a number, \
+or `columns` too, and text is read as in a CSV file"
+    """
+    if names is None or sample is None:
+        return None
+    if not all(isinstance(row, list) and len(row) == len(names) for row in rows):
+        return None  # which is what is wrong with them
+    numeric = [np.asarray(sample[name]).dtype.kind in "iuf" for name in names]
+    for number, row in enumerate(rows, start=1):
+        for name, wanted, cell in zip(names, numeric, row, strict=True):
+            if wanted and isinstance(cell, str):
+                return (
+                    f"batch row {number}, column {str(name)!r}: holds {cell[:_LONG]!r}, a text, "
+                    "and the model reads numbers there: send a number, or `columns` too, and text "
+                    "is read as in a CSV file"
+                )
+    return None
 
 
 def said_of_rows(error: Exception, rows: Any, names: Sequence[Any] | None) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import msgspec
@@ -26,6 +26,7 @@ from priorshift.service.schemas import (
     ManyAnswer,
     OverviewAnswer,
     PerformanceAnswer,
+    Prediction,
     PriorAnswer,
     ShiftAnswer,
     StreamDetail,
@@ -163,7 +164,9 @@ class Client:
         attempts = _Attempts(call, self.patience)
         while True:
             try:
-                response = self._http.request(call.method, call.path, content=call.content)
+                response = self._http.request(
+                    call.method, call.path, content=call.content, headers=call.headers
+                )
             except httpx.TransportError as error:
                 time.sleep(attempts.failed(error))
                 continue
@@ -175,18 +178,41 @@ class Client:
     def send(self, stream: str, batch_id: str, **batch: Any) -> BatchAnswer:
         """Let a stream learn from a batch, and predict it; the same id again changes nothing.
 
-        Give ``rows`` or ``probabilities``; also ``columns``, ``labels``, ``labels_follow`` and
-        ``timestamp``, as ``BatchRequest`` has them.
+        Give ``rows`` or ``probabilities``, as a frame, an array or lists; also ``labels``,
+        ``labels_follow`` and ``timestamp``, as ``BatchRequest`` has them. A frame's columns are
+        found by their names; those of lists may be named by ``columns``.
         """
         return self._send(calls.batch(stream, batch_id, **batch))
 
     def send_many(self, batch_id: str, streams: list[str], **batch: Any) -> ManyAnswer:
         """Rows of many streams, all of which learn or none: row i is of ``streams[i]``.
 
-        Give ``rows`` or ``probabilities``, and ``columns`` if they have names; the same id again
+        Give ``rows`` or ``probabilities``, and ``columns`` if lists have names; the same id again
         changes nothing.
         """
         return self._send(calls.many(batch_id, streams, **batch))
+
+    def predict(
+        self,
+        rows: Any = None,
+        probabilities: Any = None,
+        model: str | None = None,
+        stream: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Prediction:
+        """Predict, and learn nothing: under the class prior of ``stream``, if one is named.
+
+        ``model`` is NAME or NAME@VERSION, by default the stream's, or that of new streams.
+        """
+        steps = calls.predict(rows, probabilities, model, stream, columns)
+        answer = None
+        while True:
+            try:
+                call = steps.send(answer)
+            except StopIteration as ended:
+                found: Prediction = ended.value
+                return found
+            answer = self._send(call)
 
     def learn_labels(self, stream: str, batch_id: str, labels: list[Any]) -> VersionAnswer:
         """Labels of a batch that was sent with ``labels_follow``; None where there is none."""
@@ -281,7 +307,9 @@ class AsyncClient:
         attempts = _Attempts(call, self.patience)
         while True:
             try:
-                response = await self._http.request(call.method, call.path, content=call.content)
+                response = await self._http.request(
+                    call.method, call.path, content=call.content, headers=call.headers
+                )
             except httpx.TransportError as error:
                 await asyncio.sleep(attempts.failed(error))
                 continue
@@ -293,18 +321,41 @@ class AsyncClient:
     async def send(self, stream: str, batch_id: str, **batch: Any) -> BatchAnswer:
         """Let a stream learn from a batch, and predict it; the same id again changes nothing.
 
-        Give ``rows`` or ``probabilities``; also ``columns``, ``labels``, ``labels_follow`` and
-        ``timestamp``, as ``BatchRequest`` has them.
+        Give ``rows`` or ``probabilities``, as a frame, an array or lists; also ``labels``,
+        ``labels_follow`` and ``timestamp``, as ``BatchRequest`` has them. A frame's columns are
+        found by their names; those of lists may be named by ``columns``.
         """
         return await self._send(calls.batch(stream, batch_id, **batch))
 
     async def send_many(self, batch_id: str, streams: list[str], **batch: Any) -> ManyAnswer:
         """Rows of many streams, all of which learn or none: row i is of ``streams[i]``.
 
-        Give ``rows`` or ``probabilities``, and ``columns`` if they have names; the same id again
+        Give ``rows`` or ``probabilities``, and ``columns`` if lists have names; the same id again
         changes nothing.
         """
         return await self._send(calls.many(batch_id, streams, **batch))
+
+    async def predict(
+        self,
+        rows: Any = None,
+        probabilities: Any = None,
+        model: str | None = None,
+        stream: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Prediction:
+        """Predict, and learn nothing: under the class prior of ``stream``, if one is named.
+
+        ``model`` is NAME or NAME@VERSION, by default the stream's, or that of new streams.
+        """
+        steps = calls.predict(rows, probabilities, model, stream, columns)
+        answer = None
+        while True:
+            try:
+                call = steps.send(answer)
+            except StopIteration as ended:
+                found: Prediction = ended.value
+                return found
+            answer = await self._send(call)
 
     async def learn_labels(self, stream: str, batch_id: str, labels: list[Any]) -> VersionAnswer:
         """Labels of a batch that was sent with ``labels_follow``; None where there is none."""

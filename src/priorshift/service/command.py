@@ -39,7 +39,7 @@ examples:
   priorshift serve --state state --add-key on-call --scope read
       print a new key, and end; with keys, --host 0.0.0.0 is allowed
   priorshift serve --source model.priorshift --state state --check
-      look for damage in the folder, and end
+      look for damage in the folder, also while it is served, and end
   priorshift serve --state state --backup copy.db
       copy the database, also while it is served, and end
 """

@@ -12,10 +12,9 @@ from priorshift.service.app import Service, Spec, answer
 from priorshift.service.models import Answer, Input, Model
 from priorshift.service.parts import Committed
 from priorshift.service.problems import Problem
+from priorshift.service.schemas import HEADER, InferAnswer, ServerAnswer
 from priorshift.service.streams import check_id, check_rows, learned
 from priorshift.service.tensors import (
-    HEADER,
-    InferAnswer,
     InferRequest,
     Wanted,
     datatype_of,
@@ -37,9 +36,17 @@ async def ready(service: Service, request: Request) -> Response:
 
 
 async def about_server(service: Service, request: Request) -> Response:
-    """Name and version of the server."""
+    """Name and version of the server, and the models: first that of streams which name none."""
     extensions = ["binary_tensor_data"]
-    return answer({"name": "priorshift", "version": __version__, "extensions": extensions})
+    own = [key for key in service.models.by_key if key != service.models.default.key]
+    return answer(
+        ServerAnswer(
+            name="priorshift",
+            version=__version__,
+            extensions=extensions,
+            models=[service.models.default.key, *own],
+        )
+    )
 
 
 def _model(service: Service, request: Request) -> Model:
@@ -140,13 +147,21 @@ def _named(wanted: Wanted) -> tuple[str, str]:
 
 def _taken(model: Model, wanted: Wanted) -> dict[str, Any]:
     """The tensor as rows or as probabilities; cells of text are read as those of a file are."""
-    taken: dict[str, Any] = {model.takes: wanted.rows}
-    names = model.columns
-    if wanted.request.inputs[0].datatype == "BYTES" and names is not None:
-        taken["columns"] = list(map(str, names))
-        if len(names) == 1:
-            taken[model.takes] = [[cell] for cell in wanted.rows]
-    return taken
+    rows, parameters = wanted.rows, wanted.request.parameters
+    names, typed = parameters.get("columns"), parameters.get("typed") is True
+    if names is not None and not isinstance(names, list):
+        raise Problem("invalid_input", "the parameter columns is a list of names")
+    text = wanted.request.inputs[0].datatype == "BYTES"
+    if names is None and text and model.columns is not None:
+        names = list(map(str, model.columns))
+    if names is None:
+        return {model.takes: rows}
+    if text:  # a single column comes as a list of texts
+        rows = [row if isinstance(row, list) else [row] for row in rows]
+        rows = [[cell or None for cell in row] for row in rows] if typed else rows
+    else:
+        rows = rows.tolist()
+    return {model.takes: rows, "columns": names, "typed": typed}
 
 
 def _predict(service: Service, model: Model, wanted: Wanted, stream: Any) -> Answer:
@@ -168,7 +183,15 @@ _MODEL, _VERSION = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
 ROUTES = (
     Spec("GET", "/v2/health/live", None, live, "Whether the process is there"),
     Spec("GET", "/v2/health/ready", None, ready, "Whether batches are taken"),
-    Spec("GET", "/v2", "read", about_server, "Name and version of the server"),
+    Spec(
+        "GET",
+        "/v2",
+        "read",
+        about_server,
+        "Name and version of the server, and its models",
+        None,
+        ServerAnswer,
+    ),
     *(
         spec
         for path in (_MODEL, _VERSION)

@@ -17,12 +17,12 @@ from priorshift.service.sqlite import FILE, look_at
 
 
 def check(options: argparse.Namespace) -> None:
-    """Look at everything that is stored, and say what is wrong with it."""
+    """Look at everything that is stored, also while it is served, and say what is wrong."""
     if not options.source:
         raise InputError("give --source FILE too: the streams are read with it")
     models = Models.load(options.source)
     _there(options.state)
-    with closing(open_store(options.state)) as store:
+    with closing(open_store(options.state, alone=False)) as store:
         found = verify(models, store)
         with closing(store.connect()) as connection:
             streams, others = connection.count_streams(), connection.used_models()

@@ -24,7 +24,13 @@ from priorshift.monitoring.history import NO_TIME, as_seconds
 from priorshift.river import row_kind
 from priorshift.saving import deployment_digest
 from priorshift.saving.stream_bytes import digest_of
-from priorshift.service.cells import check_width, rows_of, said_of_rows, wrong_row
+from priorshift.service.cells import (
+    check_width,
+    rows_of,
+    said_of_rows,
+    text_in_numbers,
+    wrong_row,
+)
 from priorshift.service.problems import Problem
 from priorshift.service.schemas import Label
 from priorshift.source import Batch
@@ -132,15 +138,17 @@ class Model:
         return row_kind(self.classifier) == "array"
 
     @cached_property
-    def _called(self) -> list[Label] | None:
-        """The classes that columns are named after where they are probabilities without names."""
-        own = self.takes == "rows" or known_names(self.classifier) is not None
-        return None if own else self.classes
+    def _column_classes(self) -> list[Label] | None:
+        """The classes in the order of the columns, where these are probabilities."""
+        if self.takes == "rows":
+            return None
+        return [*map(plain, self.deployment.source.model.estimator.classes)]
 
     @cached_property
     def columns(self) -> list[Any] | None:
         """Names of the columns: those of a frame, of probabilities the classes; None: none."""
-        return self._called if self._called is not None else known_names(self.classifier)
+        own = known_names(self.classifier)
+        return self._column_classes if own is None else own
 
     @property
     def reads_single(self) -> bool:
@@ -184,13 +192,16 @@ class Model:
         rows: Any = None,
         probabilities: Any = None,
         labels: list[Label] | None = None,
-        timestamp: float | None = None,
+        timestamp: float | str | None = None,
         columns: list[str] | None = None,
+        typed: bool = False,
     ) -> Input:
         """What a request holds as a batch that is to be learned."""
-        batch, X = self.batch(rows, probabilities, labels, columns)
+        batch, X = self.batch(rows, probabilities, labels, columns, typed)
         digest = sha256()
         sent = X if isinstance(X, np.ndarray) or columns is None else [columns, X]
+        if typed and sent is not X:
+            sent = [*sent, typed]
         for part in (sent, labels, timestamp):
             digest.update(_as_bytes(part))
         return Input(batch, digest.digest()[:16], as_seconds(timestamp))
@@ -201,6 +212,7 @@ class Model:
         probabilities: Any = None,
         labels: list[Label] | None = None,
         columns: list[str] | None = None,
+        typed: bool = False,
     ) -> tuple[Batch, Any]:
         """Turn rows into a batch, or refuse them; also return the array, or the rows as sent."""
         if (rows is None) == (probabilities is None):
@@ -214,24 +226,30 @@ class Model:
         if isinstance(given, np.ndarray) and not self._numeric:
             given = given.tolist()  # a tensor, and the model has no array
         if labels is not None:
-            labels = [None if label is None else self._known_label(label) for label in labels]
-            if len(labels) != len(given):
-                message = f"there are {len(labels)} labels for {len(given)} rows: null for unknown"
-                raise Problem("invalid_input", message)
+            labels = self._known_labels(labels, len(given))
         try:
             if columns is not None:
-                X = rows_of(self.classifier, columns, given, self._called)
+                X = rows_of(self.classifier, columns, given, self._column_classes, typed)
             else:
                 X = self._array(given) if self._numeric else self._objects(given)
             return self.classifier._read(X, labels), X if isinstance(X, np.ndarray) else given
         except refused_by(row_kind(self.classifier)) as error:  # by frames, or by the model
-            message = said_of_rows(error, given, columns or self.columns)
+            message = None
+            if columns is None and not self._numeric:
+                message = text_in_numbers(given, self.columns, self.deployment.source.sample)
+            message = message or said_of_rows(error, given, columns or self.columns)
             raise Problem("invalid_input", message) from error
 
     def known(self, labels: list[Label], rows: int) -> AnyArray:
         """Class indices of labels that came late, -1 where there is none."""
-        given = [None if label is None else self._known_label(label) for label in labels]
+        given = self._known_labels(labels, rows)
         return known_classes(given, rows, self.deployment.source.classes)
+
+    def _known_labels(self, labels: list[Label], rows: int) -> list[Any]:
+        if len(labels) != rows:
+            message = f"there are {len(labels)} labels for {rows} rows: null for unknown"
+            raise Problem("invalid_input", message)
+        return [None if label is None else self._known_label(label) for label in labels]
 
     def _known_label(self, label: Label) -> Any:
         """The class of that label: 1 and 1.0 are one number to JSON, 1 and "1" are not."""

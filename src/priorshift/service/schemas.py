@@ -15,7 +15,11 @@ from priorshift.service.problems import Problem
 ID = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}$"
 """What the name of a stream may be."""
 
+HEADER = "inference-header-content-length"
+"""Of requests and answers that are JSON with bytes after it: how long the JSON is."""
+
 Label = str | int | float | bool | None
+Value = str | int | float | bool | None
 # No NUL: PostgreSQL keeps none.
 BatchId = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
 StreamId = Annotated[str, msgspec.Meta(pattern=ID)]
@@ -28,10 +32,11 @@ class BatchRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     With ``columns``, the names of the cells of each row, they are found by name, and text becomes
     what the column of the held-out set was: a CSV file can be sent as it is. A source that was made
-    from an array knows no names: it takes columns in the order sent. ``labels`` are those that are
-    known already, null for all others; with ``labels_follow`` the batch is remembered for labels
-    that come later. ``timestamp`` (seconds) is for the history; the service's own clock is in it
-    too.
+    from an array knows no names: it takes columns in the order sent. With ``typed`` the cells are
+    values and no text of a file: a word such as "none" is one, and null alone is a missing value.
+    ``labels`` are those that are known already, null for all others; with ``labels_follow`` the
+    batch is remembered for labels that come later. ``timestamp`` (seconds since 1970, or ISO 8601,
+    without a zone UTC) is for the history; the service's own clock is in it too.
 
     Examples
     --------
@@ -45,7 +50,8 @@ class BatchRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     columns: list[str] | None = None
     labels: list[Label] | None = None
     labels_follow: bool = False
-    timestamp: float | None = None
+    timestamp: float | str | None = None
+    typed: bool = False
 
 
 class BatchAnswer(msgspec.Struct, kw_only=True):
@@ -59,6 +65,21 @@ class BatchAnswer(msgspec.Struct, kw_only=True):
     prior: list[float]
 
 
+class Prediction(msgspec.Struct, kw_only=True):
+    """Labels and class probabilities of rows that nothing was learned from.
+
+    They are under the class ``prior`` of a stream at its ``version``, or, where no stream was
+    named, under that of the model as it was saved; ``model`` is NAME@VERSION.
+    """
+
+    model: str
+    stream: str | None
+    version: int | None
+    labels: list[Label]
+    probabilities: Numbers
+    prior: list[float]
+
+
 class ManyRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """One batch for many streams: row i belongs to the stream ``streams[i]``."""
 
@@ -67,6 +88,7 @@ class ManyRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     rows: Rows | None = None
     probabilities: Rows | None = None
     columns: list[str] | None = None
+    typed: bool = False
 
 
 class ManyAnswer(msgspec.Struct, kw_only=True):
@@ -232,6 +254,37 @@ class ShiftAnswer(msgspec.Struct, kw_only=True):
     since_time: float | None
     prior: list[float]
     source_prior: list[float]
+
+
+class OutputTensor(msgspec.Struct, kw_only=True):
+    """A tensor that goes out."""
+
+    name: str
+    datatype: str
+    shape: list[int]
+    data: list[Any]
+
+
+class InferAnswer(msgspec.Struct, kw_only=True):
+    """Predictions: ``labels`` and ``probabilities``, and ``prior`` where it is asked for.
+
+    Where a stream was named, ``parameters`` has its name and its ``version``.
+    """
+
+    model_name: str
+    model_version: str
+    id: str
+    parameters: dict[str, Value] = {}
+    outputs: list[OutputTensor]
+
+
+class ServerAnswer(msgspec.Struct, kw_only=True):
+    """What the server is; of ``models`` (NAME@VERSION) new streams have the first."""
+
+    name: str
+    version: str
+    extensions: list[str]
+    models: list[str]
 
 
 class ErrorAnswer(msgspec.Struct, kw_only=True):

@@ -103,7 +103,7 @@ def read_batch(service: Service, id: str, data: bytes) -> tuple[BatchRequest, Mo
     check_rows(service, asked.rows if asked.probabilities is None else asked.probabilities)
     model = _model_of(service, id)
     taken = (asked.rows, asked.probabilities, asked.labels, asked.timestamp, asked.columns)
-    return asked, model, model.read(*taken)
+    return asked, model, model.read(*taken, typed=asked.typed)
 
 
 async def post_batch(service: Service, request: Request) -> Response:
@@ -159,7 +159,8 @@ def _read_many(
         rows = [given[place] for place in own]
         taken = (rows, None) if asked.probabilities is None else (None, rows)
         try:
-            parts[id] = (model, model.read(taken[0], taken[1], columns=asked.columns), own)
+            part = model.read(taken[0], taken[1], columns=asked.columns, typed=asked.typed)
+            parts[id] = (model, part, own)
         except Problem as problem:
             raise Problem(problem.code, f"rows of the stream {id!r}: {problem.message}") from None
     return asked, parts

@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 
 from priorshift.service.problems import Problem
-from priorshift.service.schemas import decode
+from priorshift.service.schemas import HEADER, Value, decode
 from priorshift.typing import AnyArray
 
 _TYPES = {
@@ -22,10 +22,8 @@ _TYPES = {
     **{f"FP{8 * n}": f"<f{n}" for n in (2, 4, 8)},
 }
 _LENGTH = struct.Struct("<I")
-HEADER = "inference-header-content-length"
 
 Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
-Value = str | int | float | bool | None
 
 
 class InputTensor(msgspec.Struct, kw_only=True):
@@ -46,30 +44,16 @@ class OutputWish(msgspec.Struct, kw_only=True):
 
 
 class InferRequest(msgspec.Struct, kw_only=True):
-    """What is to be predicted. Parameters: ``stream``; ``adapt`` also learns, with ``id``."""
+    """What is to be predicted. Parameters: ``stream``; ``adapt`` also learns, with ``id``.
+
+    ``columns`` are the names of the tensor's columns, as of a batch; with ``typed`` the empty text
+    alone is a missing value of a tensor of text.
+    """
 
     inputs: Annotated[list[InputTensor], msgspec.Meta(min_length=1, max_length=1)]
     id: Annotated[str, msgspec.Meta(max_length=200, pattern=r"^[^\x00]*$")] = ""
-    parameters: dict[str, Value] = {}
+    parameters: dict[str, Value | list[str]] = {}
     outputs: Annotated[list[OutputWish], msgspec.Meta(max_length=3)] | None = None
-
-
-class OutputTensor(msgspec.Struct, kw_only=True):
-    """A tensor that goes out."""
-
-    name: str
-    datatype: str
-    shape: list[int]
-    data: list[Any]
-
-
-class InferAnswer(msgspec.Struct, kw_only=True):
-    """Predictions: ``labels`` and ``probabilities``, and ``prior`` where it is asked for."""
-
-    model_name: str
-    model_version: str
-    id: str
-    outputs: list[OutputTensor]
 
 
 _DECODER = msgspec.json.Decoder(InferRequest)
