@@ -693,17 +693,18 @@ def _warn_of_guesses(proba: FloatArray, indices: IntArray, names: AnyArray) -> b
 def _warn_of_swapped(proba: FloatArray, indices: IntArray, names: AnyArray) -> None:
     """Warn of classes that surely would be right more often in each other's columns.
 
-    A model that is biased, or weak, calls the rows of one class by the name of another. That rows
-    of each class are called by the name of the next, round in a circle, is no bias.
+    A model that is biased, or weak, calls the rows of one class by the name of another. That most
+    rows of each class are called by the name of the next, round in a circle, is no bias.
     """
     answers, labels = proba.argmax(axis=1), plain_labels(names)
     right = np.bincount(indices[answers == indices], minlength=len(names))
     pairs, counts = np.unique(indices * len(names) + answers, return_counts=True)
+    rows = np.bincount(indices, minlength=len(names))
     called: dict[int, tuple[int, int]] = {}  # by class, how many rows are called by another's name
     for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
         own, other = divmod(pair, len(names))
         surely = count - right[own] > _SWAPPED * math.sqrt(count + right[own])
-        if surely and (own not in called or count > called[own][0]):
+        if surely and 2 * count > rows[own]:
             called[own] = count, other
     for first in called:
         circle = [first]
@@ -711,7 +712,6 @@ def _warn_of_swapped(proba: FloatArray, indices: IntArray, names: AnyArray) -> N
             circle.append(called[circle[-1]][1])
         if called.get(circle[-1], (0, -1))[1] != first:
             continue
-        rows = np.bincount(indices, minlength=len(names))
         told = "; ".join(
             f"of {rows[k]} rows of {labels[k]!r} it calls {called[k][0]} "
             f"{labels[called[k][1]]!r}, and {right[k]} {labels[k]!r}"
