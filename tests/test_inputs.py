@@ -853,6 +853,44 @@ def test_a_model_that_is_upside_down_is_told():
         LabelShiftClassifier.from_probabilities(p, WORDS[Y0], "fth")
 
 
+def three(n=300, strength=2.0, prior=(0.4, 0.3, 0.3), seed=0):
+    """What a model says of rows of three classes, and their labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(3, n, p=prior)
+    scores = rng.normal(size=(n, 3)) + strength * np.eye(3)[y]
+    P = np.exp(scores)
+    return P / P.sum(axis=1, keepdims=True), y
+
+
+@pytest.mark.parametrize(
+    ("order", "names"),
+    [([1, 0, 2], "0 and 1"), ([0, 2, 1], "1 and 2"), ([1, 2, 0], "0 and 1 and 2")],
+)
+def test_columns_that_are_swapped_are_named(order, names):
+    P, y = three()
+    says = "right less often than guessing" if len(names) > 7 else f"the columns of {names} look"
+    with pytest.warns(PriorshiftWarning, match=says):
+        LabelShiftClassifier.from_probabilities(P[:, order], y, "fth")
+    more = np.column_stack([P[:, order], np.zeros((len(P), 3))])  # three classes that are known
+    sure = np.repeat(np.eye(6)[3:], 300, axis=0)
+    with pytest.warns(PriorshiftWarning, match=f"the columns of {names} look swapped: of .* rows"):
+        LabelShiftClassifier.from_probabilities(
+            np.vstack([more, sure]), np.concatenate([y, np.repeat([3, 4, 5], 300)]), "fth"
+        )
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.2, 1.0])
+@pytest.mark.parametrize("bias", [[1.0, 1.0, 1.0], [9.0, 1.0, 1.0], [1.0, 0.02, 0.3]])
+def test_weak_and_biased_models_are_not_called_swapped(strength, bias):
+    for seed in range(20):
+        P, y = three(1000, strength, (0.8, 0.15, 0.05), seed)
+        P = P * bias
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            LabelShiftClassifier.from_probabilities(P / P.sum(axis=1, keepdims=True), y, "fix")
+        assert not [one for one in caught if "look swapped" in str(one.message)]
+
+
 def test_a_model_that_is_never_wrong_may_have_seen_the_rows():
     forest = RandomForestClassifier(20, bootstrap=False, random_state=0).fit(X0, Y0)
     assert len(X0) >= 200

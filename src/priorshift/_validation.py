@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral, Real
@@ -15,12 +16,14 @@ from scipy import sparse
 
 from priorshift._numerics import row_sums
 from priorshift._rows import as_rows, column_names, is_frame, refuse_cell
-from priorshift.errors import InputError, InputTypeError, PriorshiftError
+from priorshift.errors import InputError, InputTypeError, PriorshiftError, PriorshiftWarning
 from priorshift.typing import AnyArray, FloatArray, IntArray
 
 _TOLERANCE = 1e-6
 SUM_TOLERANCE = 1e-3
 """How far from 1 the sum of class probabilities may be, as numbers that were rounded are."""
+# Sums that are off by more are not those of rounded rows, however many classes there are.
+_ROUNDED = 0.05
 # The class index of a row whose label is not known.
 UNKNOWN = -1
 _FORMS = "give one for each row, None where it is not known, or a dict {row: label}"
@@ -328,7 +331,8 @@ def two_columns(p: AnyArray, n_classes: int) -> AnyArray:
 def as_probabilities(P: FloatArray, where: str, tolerance: float = SUM_TOLERANCE) -> FloatArray:
     """Check that the rows of ``P`` are probability vectors, and make them add up exactly.
 
-    Sums may be off by ``tolerance``, entries below 0 by rounding.
+    Sums may be off by ``tolerance``, entries below 0 by rounding. Where all entries have been
+    rounded to a few digits, a warning says so, and sums may be off by what that explains.
 
     Examples
     --------
@@ -339,6 +343,15 @@ def as_probabilities(P: FloatArray, where: str, tolerance: float = SUM_TOLERANCE
     total = row_sums(P)
     least = float(np.minimum.reduce(P, axis=None)) if P.size else 0.0
     if P.size and not (least >= -1e-6 and np.maximum.reduce(np.abs(total - 1.0)) <= tolerance):
+        digits = _digits(P, total)
+        if digits is not None:
+            warnings.warn(
+                f"{where} are rounded to {digits} digits and do not add up to 1: each row was "
+                "divided by its sum",
+                PriorshiftWarning,
+                stacklevel=3,
+            )
+            return np.asarray(P / total[:, None])
         bad = (P < -1e-6).any(axis=1) | (np.abs(total - 1.0) > tolerance) | ~np.isfinite(total)
         row = int(np.argmax(bad))
         problem = (
@@ -354,6 +367,18 @@ def as_probabilities(P: FloatArray, where: str, tolerance: float = SUM_TOLERANCE
     return np.asarray(P / total[:, None])
 
 
+def _digits(P: FloatArray, total: FloatArray) -> int | None:
+    """The digits that rows were rounded to, where that explains their sums."""
+    off = float(np.abs(total - 1.0).max())
+    if not (off <= _ROUNDED and P.min() >= 0.0):
+        return None
+    for digits in (2, 3, 4, 5):
+        steps = P * 10.0**digits
+        if np.abs(steps - np.rint(steps)).max() < 1e-3:
+            return digits if off <= (0.5 * P.shape[1] + 1e-3) / 10.0**digits else None
+    return None
+
+
 def _remedy(P: FloatArray, total: FloatArray) -> str:
     """What rows that are no probability vectors look like, and what to do then."""
     if not np.isfinite(total).all():
@@ -362,7 +387,7 @@ def _remedy(P: FloatArray, total: FloatArray) -> str:
         return ": these look like logits, which from_logits takes (or take their softmax)"
     if np.abs(total - 100.0).max() < 5.0:
         return ": these look like percent, divide by 100"
-    if np.abs(total - 1.0).max() < 0.05:
+    if np.abs(total - 1.0).max() < _ROUNDED:
         return ": these look rounded, divide each row by its sum"
     return ""
 

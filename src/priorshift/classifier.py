@@ -1259,9 +1259,22 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
     def _fits(self, X: Any) -> bool:
         """Whether X is an array that scikit-learn's books have nothing to say about."""
         known = self.__dict__
-        if type(X) is not np.ndarray or X.ndim != 2 or "feature_names_in_" in known:
+        if type(X) is not np.ndarray or X.ndim != 2 or X.shape[1] != known.get("n_features_in_"):
             return False
-        return bool(X.shape[1] == known.get("n_features_in_"))
+        if "feature_names_in_" not in known:
+            return True
+        if type(self.estimator) is not ProbabilityModel:
+            return False
+        # Columns of class probabilities go by the labels: in their order they need no names.
+        labels = self.estimator.classes_
+        if not (labels[:-1] < labels[1:]).all():
+            warnings.warn(
+                f"X has no names, and is read as the columns {list(self.feature_names_in_[:5])}, "
+                "which are not in the order of classes_",
+                PriorshiftWarning,
+                stacklevel=4,
+            )
+        return True
 
     def __sklearn_tags__(self) -> Any:
         """The input that the model takes, as far as the learner can do with it."""

@@ -106,15 +106,39 @@ def test_rows_that_come_newest_first_are_told(tables, tmp_path):
     path = tmp_path / "turned.csv"
     polars.read_csv(tables.stream).reverse().write_csv(path)
     run = Run(str(path), str(tmp_path / "out.csv"), Batching(window=3600.0, time="ts"))
-    with pytest.warns(PriorshiftWarning, match=r"turned.csv: most rows .* sort the rows by ts"):
-        assert adapt_table(load(tables.source), run).batches == 1
+    # 600 rows, a minute each: the last of 10 hours has 60 rows, and line 62 is the first before it.
+    with pytest.raises(InputError, match=r"turned.csv line 62: is older .* sort the rows by ts"):
+        adapt_table(load(tables.source), run)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_rows_of_two_days_newest_first_are_told_too():
+    rows = [["90000"], ["80000"], ["70000"]]  # of the first day there are two rows, not most
+    rows = [["100000"], ["99000"], *rows]
+    table = Table("t", ["ts"], iter(rows), lambda: None)
+    with pytest.raises(InputError, match="t row 4: is older"):
+        list(Batching(window=86400.0, time="ts").split(table, 0))
+
+
+def test_a_few_late_rows_are_no_other_order():
+    rows = [["10"], ["70"], ["50"], ["80"], ["130"], ["60"], ["190"]]
+    table = Table("t", ["ts"], iter(rows), lambda: None)
+    batches = list(Batching(window=60.0, time="ts").split(table, 0))
+    assert [len(batch) for batch in batches] == [1, 3, 2, 1]
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=60), st.integers(1, 20))
 def test_every_row_is_in_one_batch_and_in_order(times, window):
     rows = [[str(time)] for time in times]
     table = Table("t", ["ts"], iter(rows), lambda: None)
-    batches = list(Batching(window=float(window), time="ts").split(table, 0))
+    found = Batching(window=float(window), time="ts").split(table, 0)
+    steps = np.diff(times)
+    late = np.array(times) // window < np.maximum.accumulate(times) // window
+    if late.any() and ((steps < 0).sum() > (steps > 0).sum() or 2 * late.sum() > len(times)):
+        with pytest.raises(InputError, match=f"t row {late.argmax() + 1}: is older"):
+            list(found)
+        return
+    batches = list(found)
     assert [row for batch in batches for row in batch] == rows
     firsts = [int(batch[0][0]) // window for batch in batches]
     assert firsts == sorted(set(firsts))  # later windows only
@@ -249,16 +273,51 @@ def test_a_state_file_of_something_else_is_refused(tables, tmp_path):
     adapt_table(load(tables.source), run)
 
 
-def test_a_bad_row_is_refused_and_what_was_before_is_written(tables, tmp_path):
+@pytest.mark.parametrize("old", [b"of yesterday", None])
+@pytest.mark.parametrize("ending", ["csv", "ndjson", "parquet"])
+def test_a_bad_row_leaves_the_output_of_yesterday(tables, tmp_path, ending, old):
     lines = tables.stream.read_text().splitlines()
     cells = lines[130].split(",")
     for bad, says in (("2.5", "line 131: class"), ("x", "line 131, column 'p_ape': holds 'x'")):
         cells[2] = bad
-        path, out = tmp_path / "in.csv", tmp_path / "out.csv"
+        path, out = tmp_path / "in.csv", tmp_path / f"out.{ending}"
         path.write_text("\n".join([*lines[:130], ",".join(cells), *lines[131:]]))
-        with pytest.raises(InputError, match=says):
-            adapt_table(load(tables.source), Run(str(path), str(out), Batching(50)))
-        assert out.read_text().count("\n") == 1
+        if old is not None:
+            out.write_bytes(old)
+        says += ".*; nothing was written to .*" + ("out" if old is None else "stays")
+        run = Run(str(path), str(out), Batching(50))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PriorshiftWarning)
+            with pytest.raises(InputError, match=says):
+                adapt_table(load(tables.source), run)
+        left = {one.name: one.read_bytes() for one in tmp_path.iterdir() if one != path}
+        assert left == ({} if old is None else {out.name: old})
+
+
+def test_with_a_state_rows_are_written_as_they_come(tables, tmp_path, monkeypatch):
+    monkeypatch.setattr("priorshift.files.adapting._AT_ONCE", 50)
+    lines = tables.stream.read_text().splitlines()
+    path, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    path.write_text("\n".join([*lines[:130], "1,2"]))
+    run = Run(str(path), str(out), Batching(50), state=str(tmp_path / "state"))
+    with pytest.raises(FileFormatError, match=r"131: has 2 cells, the first line names 6 columns$"):
+        adapt_table(load(tables.source), run)
+    assert out.read_text().count("\n") == 101
+
+
+def test_an_output_keeps_its_rights_and_links(tables, tmp_path):
+    real, link = tmp_path / "real.csv", tmp_path / "link.csv"
+    real.write_text("old")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    with pytest.warns(PriorshiftWarning, match="this run replaces it"):
+        adapt_table(load(tables.source), run_of(tables, link))
+    assert link.is_symlink()
+    assert real.read_text().startswith("batch,label")
+    assert real.stat().st_mode & 0o777 == 0o640
+    adapt_table(load(tables.source), run_of(tables, tmp_path / "new.csv"))
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "new.csv").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_ndjson_has_a_value_for_each_name(tables, tmp_path):
@@ -311,10 +370,20 @@ def test_an_output_that_is_replaced_is_told(tables, tmp_path):
         adapt_table(load(tables.source), run_of(tables, out, state=state))
         adapt_table(load(tables.source), run_of(tables, out, state=state))  # it goes on, or is done
     whole = out.read_bytes()
-    with pytest.warns(PriorshiftWarning, match=rf"with {len(whole):,} bytes, and is replaced"):
+    with pytest.warns(PriorshiftWarning, match=rf"with {len(whole):,} bytes, and this run"):
         adapt_table(load(tables.source), run_of(tables, out, batching=Batching(100)))
     assert out.read_bytes() != whole
     out = tmp_path / "out.parquet"
     adapt_table(load(tables.source), run_of(tables, out))
-    with pytest.warns(PriorshiftWarning, match="and is replaced"):
+    with pytest.warns(PriorshiftWarning, match="this run replaces it"):
         adapt_table(load(tables.source), run_of(tables, out))
+
+
+@pytest.mark.parametrize("empty", ["", "  "])
+def test_a_key_that_is_empty_is_refused(tables, tmp_path, empty):
+    frame = pd.read_csv(tables.stream)
+    frame["shop"] = ["north"] * 70 + [empty] + ["south"] * (len(frame) - 71)
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    run = Run(str(tmp_path / "in.csv"), str(tmp_path / "out.csv"), Batching(50), key="shop")
+    with pytest.raises(InputError, match=r"in.csv line 72, column 'shop': says no stream"):
+        adapt_table(load(tables.source), run)

@@ -211,6 +211,17 @@ def test_labels_are_known_by_how_they_are_written():
     assert label_values([["9"]], 0, classes) == ["9"]  # the classifier refuses it, and names it
 
 
+def test_whole_numbers_that_are_written_with_decimals_are_those_numbers():
+    """Columns with gaps of pandas are written so."""
+    cells = [["2.0"], [""], ["0.0"], [1.0], ["1"]]
+    assert label_values(cells, 0, np.array([0, 1, 2])) == [2, None, 0, 1, 1]
+    assert label_values([["1"], ["1.0"], [1.0]], 0, np.array([0.0, 1.0])) == [1.0, 1.0, 1.0]
+    assert label_values([["1"], ["1.0"]], 0, np.array(["1", "1.0"])) == ["1", "1.0"]
+    assert label_values([["2.5"], ["20"]], 0, np.array([2])) == ["2.5", "20"]
+    assert typed_labels(["2.0", "10.00", 3.0]).tolist() == [2, 10, 3]
+    assert typed_labels(["2.0", "1.5"]).tolist() == ["2.0", "1.5"]  # versions, say
+
+
 def test_labels_that_are_written_otherwise_are_other_labels():
     assert typed_labels(["1", "10"]).tolist() == [1, 10]
     assert typed_labels(["1", "01", "1_0", "10"]).tolist() == ["1", "01", "1_0", "10"]
@@ -241,7 +252,23 @@ def test_times(cell, found):
     assert seconds(cell) == found
 
 
-@pytest.mark.parametrize("cell", ["yesterday", "", None, "nan", "inf"])
+@pytest.mark.parametrize(
+    ("many", "unit", "by"),
+    [
+        (1e3, "milliseconds", "1,000"),
+        (1e6, "microseconds", "1,000,000"),
+        (1e9, "nanoseconds", "1,000,000,000"),
+    ],
+)
+@pytest.mark.parametrize("kind", [str, float, int, np.int64])
+def test_times_that_are_no_seconds(many, unit, by, kind):
+    for time in (1767225600, 4e9):  # 2026, 2096
+        cell = kind(int(many * time))
+        with pytest.raises(InputError, match=rf"beyond the year 5000; if .* {unit}, .* by {by}$"):
+            seconds(cell)
+
+
+@pytest.mark.parametrize("cell", ["yesterday", "", None, "nan", "inf", "1e40", True])
 def test_what_is_no_time(cell):
     with pytest.raises(InputError, match=r"^holds .*, not a time"):
         seconds(cell)

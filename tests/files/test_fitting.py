@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
+import pandas
 import polars
 import pytest
 import skops.io
@@ -12,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from priorshift import LabelShiftClassifier, load
+from priorshift import LabelShiftClassifier, PriorshiftWarning, load
 from priorshift.errors import FileFormatError, InputError, SourceError
 from priorshift.files.fitting import Fitting, fit_file
 from stream_files import CLASSES, fitting, write_csv
@@ -69,6 +71,82 @@ def test_one_column_of_two_classes(tmp_path):
     path = write_csv(tmp_path / "h.csv", ["score", "y"], [score.tolist(), y.tolist()])
     job = Fitting(str(path), "y", proba_columns="score", settings={"learner": "fth"})
     assert fit_file(job).classes_.tolist() == [0, 1]
+
+
+def test_a_score_of_the_first_label_is_refused_until_it_is_named(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 100)
+    score = np.clip(0.3 + 0.4 * y + rng.normal(size=100) / 5, 0.01, 0.99)
+    labels = np.array(["other", "cat"])[y].tolist()  # in sorted order the second is "other"
+    path = write_csv(tmp_path / "h.csv", ["score", "y"], [score.tolist(), labels])
+    job = Fitting(str(path), "y", proba_columns="score", settings=PLAIN)
+    with pytest.raises(InputError, match=r"'score': .* like that of 'cat': .* --classes other,cat"):
+        fit_file(job)
+    clf = fit_file(replace(job, classes=("other", "cat")))
+    assert clf.predict(pandas.DataFrame({"score": [0.9, 0.1]})).tolist() == ["cat", "other"]
+    with pytest.warns(PriorshiftWarning, match="right less often than guessing"):
+        fit_file(replace(job, classes=("cat", "other")))
+
+
+def test_labels_and_columns_of_whole_floats(tables, tmp_path):
+    P, y = read_hold(tables)
+    labels = [float(CLASSES.index(label)) for label in y]
+    expected = fit_file(fitting(tables.hold)).source_.confusion
+    for names in (["p_0", "p_1", "p_2"], ["p_0.0", "p_1.0", "p_2.0"]):
+        path = write_csv(tmp_path / "h.csv", [*names, "y"], [*P.T.tolist(), labels])
+        clf = fit_file(fitting(path))
+        assert clf.classes_.tolist() == [0, 1, 2]
+        np.testing.assert_array_equal(clf.source_.confusion, expected)
+
+
+@pytest.mark.parametrize("digits", [2, 3])
+def test_probabilities_that_were_rounded(tables, tmp_path, digits):
+    P, y = read_hold(tables)
+    P = P.round(digits)
+    assert np.abs(P.sum(axis=1) - 1).max() > 1e-3 / 2
+    path = write_csv(tmp_path / "h.csv", ["p_ape", "p_bee", "p_cat", "y"], [*P.T.tolist(), y])
+    with pytest.warns(PriorshiftWarning, match=rf"rounded to {digits} digits .* divided"):
+        clf = fit_file(fitting(path))
+    np.testing.assert_allclose(
+        np.sort(clf.source_.f0_proba, axis=0), np.sort(P / P.sum(axis=1, keepdims=True), axis=0)
+    )
+
+
+def test_a_class_prior_that_is_given(tables, tmp_path):
+    job = fitting(tables.hold, prior={"cat": 0.7, "ape": 0.2, "bee": 0.1})
+    clf = fit_file(job)
+    np.testing.assert_allclose(clf.source_.prior, [0.2, 0.1, 0.7])
+    np.testing.assert_allclose(clf.prior_, [0.2, 0.1, 0.7])
+    clf.save(tmp_path / "s.priorshift")
+    assert load(tmp_path / "s.priorshift").prior == {"cat": 0.7, "ape": 0.2, "bee": 0.1}
+    X, y, model, hold = model_files(tmp_path)
+    LabelShiftClassifier(model, "fth").fit(X, y).save(tmp_path / "m.priorshift")
+    job = Fitting(hold, "y", str(tmp_path / "m.priorshift"), prior={"5": 0.9, "6": 0.1})
+    np.testing.assert_allclose(fit_file(job).source_.prior, [0.9, 0.1])
+    np.savez(tmp_path / "p.npz", P=model.predict_proba(X), y=y)
+    for more in ({}, {"classes": ("5", "6")}):
+        job = Fitting(str(tmp_path / "p.npz"), prior={"6": 0.1, "5": 0.9}, settings=PLAIN, **more)
+        np.testing.assert_allclose(fit_file(job).source_.prior, [0.9, 0.1])
+    with pytest.raises(InputError, match="there is no 'cow'"):
+        fit_file(fitting(tables.hold, prior={"cow": 0.7, "ape": 0.2, "bee": 0.1}))
+
+
+@pytest.mark.filterwarnings("error")
+def test_probabilities_without_names_are_read_in_the_order_of_the_labels(tables):
+    P, _ = read_hold(tables)
+    clf = fit_file(fitting(tables.hold))
+    frame = pandas.DataFrame(P, columns=["p_ape", "p_bee", "p_cat"])
+    np.testing.assert_array_equal(clf.predict_proba(P), clf.predict_proba(frame))
+
+
+def test_probabilities_without_names_in_another_order_are_told(tables, tmp_path):
+    polars.read_csv(tables.hold).select("y", "p_cat", "p_ape", "p_bee").write_csv(
+        tmp_path / "h.csv"
+    )
+    clf, P = fit_file(fitting(tmp_path / "h.csv")), read_hold(tables)[0]
+    with pytest.warns(PriorshiftWarning, match=r"read as the columns \['p_cat', 'p_ape', 'p_bee'"):
+        found = clf.predict_proba(P[:, [2, 0, 1]])
+    np.testing.assert_allclose(found, fit_file(fitting(tables.hold)).predict_proba(P))
 
 
 def test_a_class_without_rows_is_named_by_its_column(tables, tmp_path):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import os
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from priorshift._validation import plain_labels
 from priorshift.classifier import LabelShiftClassifier
-from priorshift.errors import InputError, PriorshiftWarning
+from priorshift.errors import InputError
 from priorshift.files.columns import Columns, label_values, naming, seconds
-from priorshift.files.output import Output, open_output, spool_of
+from priorshift.files.output import Output, open_output, spool_of, tell_of_old
 from priorshift.files.resuming import Record, digest, going_on, read_record, write_record
 from priorshift.files.tables import PIPE, Row, Table, format_of, open_table
 from priorshift.fleet import Fleet
@@ -35,7 +35,8 @@ _SURE = 0.05
 class Batching:
     """Where one batch ends and the next begins: after so many rows, or with a window of time.
 
-    A row that comes after its window is over belongs to the batch that is open.
+    A row that comes after its window is over belongs to the batch that is open. Where most rows do,
+    or times go back more often than on, rows are in another order, and are refused at their end.
 
     Parameters
     ----------
@@ -67,25 +68,21 @@ class Batching:
             while batch := list(islice(table.rows, self.rows)):
                 yield batch
             return
-        batch, end, late, number = [], 0.0, 0, first
+        order = Order(table, str(self.time))
+        batch, end = [], 0.0
         for number, row in enumerate(table.rows, start=first):
-            now = self.at(table, row, number) // self.window
-            late += bool(batch) and now < end
+            time = self.at(table, row, number)
+            now = time // self.window
+            order.see(time, number, late=bool(batch) and now < end)
             if batch and now > end:
                 yield batch
                 batch = []
             if not batch:
                 end = now
             batch.append(row)
+        order.check()
         if batch:
             yield batch
-        if 2 * late > number - first + 1:
-            warnings.warn(
-                f"{table.path}: most rows come after their window is over, and were added to the "
-                f"batch that was open: sort the rows by {self.time}, oldest first",
-                PriorshiftWarning,
-                stacklevel=2,
-            )
 
     def at(self, table: Table, row: Row, number: int) -> float:
         """Return the time of a row in seconds."""
@@ -94,6 +91,45 @@ class Batching:
             return seconds(row[place])
         except InputError as error:
             raise InputError(f"{table.where(number, place)}: {error}") from None
+
+
+class Order:
+    """Whether times come in their order, by and large.
+
+    Examples
+    --------
+    >>> order = Order(Table("log.csv", ["ts"], iter([]), lambda: None), "ts")
+    >>> for row, time in enumerate([9.0, 8.0, 7.0]):
+    ...     order.see(time, row)
+    >>> order.check()
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: log.csv row 2: is older than rows before it, and so are many \
+that follow: sort the rows by ts, oldest first
+    """
+
+    def __init__(self, table: Table, name: str) -> None:
+        self._table, self._name = table, name
+        self._last, self._on, self._back, self._rows = math.nan, 0, 0, 0
+        self._late, self._first = 0, 0
+
+    def see(self, time: float, row: int, late: bool | None = None) -> None:
+        """Take in the time of a row, which is ``late``: by default, where it goes back."""
+        self._rows += 1
+        self._on += time > self._last
+        self._back += time < self._last
+        if time < self._last if late is None else late:
+            self._first = self._first if self._late else row
+            self._late += 1
+        self._last = time
+
+    def check(self) -> None:
+        """Refuse rows of which most are late, or that go back more often than on."""
+        if self._late and (self._back > self._on or 2 * self._late > self._rows):
+            raise InputError(
+                f"{self._table.where(self._first)}: is older than rows before it, and so are "
+                f"many that follow: sort the rows by {self._name}, oldest first"
+            )
 
 
 @dataclass(frozen=True)
@@ -214,24 +250,16 @@ def adapt_table(
         reader = Reader(clf, run, table)
         _skip(table, record)
         form, classes = run.output_format, plain_labels(clf.classes_)
-        if record.rows == 0 and record.size == 0:
-            _tell_of_old(run.output)
-        with open_output(run.output, run.keep, classes, form, record.size) as output:
-            if record.rows == 0 and record.size == 0:
+        # A pipe may have no end: what comes of it is there as it comes.
+        size = None if run.state is None and run.input != PIPE else record.size
+        begins = record.rows == 0 and record.size == 0
+        if begins:
+            tell_of_old(run.output, "--out")
+        with open_output(run.output, run.keep, classes, form, size) as output:
+            if begins:
                 output.start()
             after = _adapt(reader, output, record, tell or (lambda rows, share: None))
     return Summary(after.rows - record.rows, after.batches - record.batches, record.rows)
-
-
-def _tell_of_old(path: str) -> None:
-    """Say that an output is replaced: it may be the one of another input."""
-    if path != PIPE and os.path.isfile(path) and (size := os.path.getsize(path)):
-        warnings.warn(
-            f"{path}: was there, with {size:,} bytes, and is replaced; to keep one, give another "
-            "--out",
-            PriorshiftWarning,
-            stacklevel=3,
-        )
 
 
 def _skip(table: Table, record: Record) -> None:
@@ -332,8 +360,13 @@ class Reader:
         if self.fleet is None or self._key is None:
             time = self._time(rows[-1], first + len(rows) - 1)
             return self.clf._learn(batch, None, True, time), self.clf.prior_
+        keys = [row[self._key] for row in rows]
+        for number, key in enumerate(keys, start=first):
+            if key is None or not str(key).strip():
+                where = self.table.where(number, self._key)
+                raise InputError(f"{where}: says no stream ({key!r}): fill it or drop the row")
         with naming(self.table, rows, first, ()):
-            keys = as_keys([row[self._key] for row in rows])
+            keys = as_keys(keys)
         return self.fleet._learn_batch(keys, batch, True), self.fleet.priors(keys)
 
     def _read(self, rows: list[Row], first: int) -> Batch:

@@ -7,7 +7,7 @@ import importlib
 import math
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -23,8 +23,12 @@ from priorshift.monitoring.history import as_seconds
 from priorshift.typing import AnyArray, FloatArray
 
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
+_PARTS = {"milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 _MISSING = ("", "na", "nan", "null", "none", "n/a")
 _TRUTHS = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
+# What a whole number may end in, and times that are no seconds since 1970.
+_DECIMALS = re.compile(r"(?<=\d)\.0+$")
+_FAR = 1e11
 # How models say that a cell has no value they can use, and that it holds text.
 _ABOUT_GAPS = re.compile(r"\b(nan|infinity|non-finite|missing values?)\b", re.IGNORECASE)
 _ABOUT_TEXT = re.compile(r"could not convert string to float: '(.*)'")
@@ -203,43 +207,47 @@ def _no_value(table: Table, rows: Sequence[Row], first: int, row: int, place: in
 def label_values(rows: Sequence[Row], place: int, classes: AnyArray) -> list[Any]:
     """Return the labels of rows as the classifier knows them, None where there is none.
 
-    A label is known by how it is written: ``"1"`` in a CSV file is the class 1.
+    A label is known by how it is written: ``"1"`` in a CSV file is the class 1, and so is ``"1.0"``
+    where no class is called so.
 
     Examples
     --------
-    >>> label_values([["1"], [""], ["0"]], 0, np.array([0, 1]))
+    >>> label_values([["1"], [""], ["0.0"]], 0, np.array([0, 1]))
     [1, None, 0]
     """
-    known = {str(label): label for label in plain_labels(classes)}
-    found = [
-        None if is_missing(row[place]) else known.get(_written(row[place]), row[place])
-        for row in rows
-    ]
+    labels = plain_labels(classes)
+    known = {**{_whole(label): label for label in labels}, **{str(one): one for one in labels}}
+
+    def label_of(cell: Any) -> Any:
+        found = known.get(str(cell).strip(), known.get(_whole(cell)))
+        return cell if found is None else found
+
+    found = [None if is_missing(row[place]) else label_of(row[place]) for row in rows]
     return plain_labels(found, classes)
 
 
-def _written(cell: Any) -> str:
-    """How a label is written: a whole number has no decimals, whatever wrote it."""
+def _whole(cell: Any) -> str:
+    """A cell as text, a whole number without decimals: columns with gaps are written with them."""
     text = str(cell).strip()
-    if isinstance(cell, float) and cell.is_integer():
-        return str(int(cell))
-    return text
+    return _DECIMALS.sub("", text)
 
 
 def typed_labels(cells: Sequence[Any]) -> AnyArray:
-    """Return labels as whole numbers where all are written so, else as text.
+    """Return labels as whole numbers where all are such, 2.0 too, else as text.
 
     Examples
     --------
-    >>> typed_labels(["1", "0"]).tolist(), typed_labels(["1", "b"]).tolist()
+    >>> typed_labels(["1", "0.0"]).tolist(), typed_labels(["1", "b"]).tolist()
     ([1, 0], ['1', 'b'])
     """
-    texts = [_written(cell) for cell in cells]
+    texts = [_whole(cell) for cell in cells]
     try:
         numbers = np.array([int(text) for text in texts], dtype=np.int64)
+        if list(map(str, numbers.tolist())) == texts:
+            return numbers
     except (ValueError, OverflowError):
-        return np.array(texts)
-    return numbers if list(map(str, numbers.tolist())) == texts else np.array(texts)
+        pass
+    return np.array([str(cell).strip() for cell in cells])
 
 
 def seconds(cell: Any) -> float:
@@ -252,23 +260,26 @@ def seconds(cell: Any) -> float:
     """
     found = cell
     if isinstance(cell, str):
-        try:
+        with suppress(ValueError):
             found = float(cell)
-        except ValueError:
-            try:
-                found = datetime.datetime.fromisoformat(cell.strip())
-            except ValueError:
-                found = None
-    if isinstance(found, datetime.date) and not isinstance(found, datetime.datetime):
-        found = datetime.datetime(found.year, found.month, found.day)
-    if isinstance(found, datetime.datetime):
-        found = as_seconds(found)
-    if not isinstance(found, int | float) or not math.isfinite(found):
+    elif isinstance(cell, datetime.date) and not isinstance(cell, datetime.datetime):
+        found = datetime.datetime(cell.year, cell.month, cell.day)
+    try:
+        number = as_seconds(found)
+    except PriorshiftError:
+        number = math.nan
+    if not abs(number) < _FAR * max(_PARTS.values()):
         raise InputError(
             f"holds {str(cell)[:40]!r}, not a time; give ISO 8601, as 2026-01-31T12:00, "
             "or seconds since 1970"
         )
-    return float(found)
+    if abs(number) >= _FAR:
+        unit, many = next((u, n) for u, n in _PARTS.items() if abs(number) / n < _FAR)
+        raise InputError(
+            f"holds {str(cell)[:40]!r}, which as seconds since 1970 is beyond the year 5000; if "
+            f"they are {unit}, divide them by {many:,}"
+        )
+    return number
 
 
 def time_span(given: str | float) -> float:

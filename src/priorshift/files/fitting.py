@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from priorshift._extras import need
-from priorshift._validation import plain_labels
+from priorshift._validation import as_probabilities, class_indices, plain_labels, two_columns
 from priorshift.classifier import LabelShiftClassifier, load
 from priorshift.datasets.files import need as need_arrays
 from priorshift.datasets.files import read_arrays
@@ -26,7 +26,8 @@ from priorshift.files.columns import (
     typed_labels,
 )
 from priorshift.files.tables import Row, Table, open_table
-from priorshift.typing import AnyArray
+from priorshift.source.source import below_guesses
+from priorshift.typing import AnyArray, FloatArray
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,9 @@ class Fitting:
         Labels in the order of these columns.
     drop : sequence of str
         Columns that are not for the model.
+    prior : dict, optional
+        The share of each label, by how it is written, that the model was trained under and the
+        stream starts with; by default that of the held-out set.
     settings : dict
         More of ``LabelShiftClassifier``.
 
@@ -66,7 +70,21 @@ class Fitting:
     proba_columns: str | None = None
     classes: Sequence[str] | None = None
     drop: Sequence[str] = ()
+    prior: Mapping[str, float] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+
+    def settings_for(self, classes: AnyArray) -> dict[str, Any]:
+        """The settings of a classifier that has these classes.
+
+        Examples
+        --------
+        >>> Fitting("hold.csv", prior={"0": 0.75, "1": 0.25}).settings_for(np.array([0, 1]))
+        {'prior': {0: 0.75, 1: 0.25}}
+        """
+        if self.prior is None:
+            return self.settings
+        labels = label_values([[text] for text in self.prior], 0, classes)
+        return {"prior": dict(zip(labels, self.prior.values(), strict=True)), **self.settings}
 
 
 def fit_file(fitting: Fitting) -> LabelShiftClassifier:
@@ -111,12 +129,27 @@ def _fit_probabilities(
     names = probability_columns(str(fitting.proba_columns), table)
     y = typed_labels([row[place] for row in rows])
     classes = _column_classes(fitting, names, y, table.path)
+    settings = fitting.settings_for(classes)
     places = [table.place(name, "--proba-columns") for name in names]
     numbers = number_table(rows, places, table, 0)
     need("pandas")
     X = importlib.import_module("pandas").DataFrame(numbers, columns=names)
     with naming(table, rows, 0, places):
-        return LabelShiftClassifier.from_probabilities(X, y, classes=classes, **fitting.settings)
+        if len(names) == 1 and fitting.classes is None:
+            _refuse_turned(numbers, y, classes, f"{table.path}, column {names[0]!r}")
+        return LabelShiftClassifier.from_probabilities(X, y, classes=classes, **settings)
+
+
+def _refuse_turned(scores: FloatArray, y: AnyArray, classes: AnyArray, where: str) -> None:
+    """Refuse scores that are those of the first class: nothing has said of which class they are."""
+    proba = as_probabilities(two_columns(scores, 2), "class probabilities")
+    if below_guesses(proba, class_indices(y, classes), 2) is not None:
+        first, second = plain_labels(classes)
+        raise InputError(
+            f"{where}: is taken as the probability of {second!r}, the second label, and looks like "
+            f"that of {first!r}: give --classes {second},{first}, or --classes {first},{second} if "
+            "it is right"
+        )
 
 
 def _fit_model(
@@ -132,7 +165,7 @@ def _fit_model(
         places = [table.place(str(name), "of the model") for name in chosen]
         columns = Columns(table, places, "array" if names is None else "pandas")
     y = label_values(rows, place, np.asarray(model.classes_))
-    clf = LabelShiftClassifier(model, **fitting.settings)
+    clf = LabelShiftClassifier(model, **fitting.settings_for(np.asarray(model.classes_)))
     with naming(table, rows, 0, columns.places):
         return clf.fit(columns.X(rows, 0), np.asarray(y))
 
@@ -146,12 +179,14 @@ def _fit_npz(fitting: Fitting) -> LabelShiftClassifier:
             found, ["P", "y"], path, "without --model it needs P (class probabilities), y (labels)"
         )
         classes = None if fitting.classes is None else typed_labels(fitting.classes)
+        settings = fitting.settings_for(np.unique(found["y"]) if classes is None else classes)
         return LabelShiftClassifier.from_probabilities(
-            found["P"], found["y"], classes=classes, **fitting.settings
+            found["P"], found["y"], classes=classes, **settings
         )
     need_arrays(found, ["X", "y"], path, "with --model it needs X (rows) and y (labels)")
     model, _ = load_model(fitting.model, fitting.trust)
-    return LabelShiftClassifier(model, **fitting.settings).fit(found["X"], found["y"])
+    settings = fitting.settings_for(np.asarray(model.classes_))
+    return LabelShiftClassifier(model, **settings).fit(found["X"], found["y"])
 
 
 def probability_columns(patterns: str, table: Table) -> list[str]:
@@ -181,6 +216,7 @@ def _column_classes(fitting: Fitting, names: list[str], y: AnyArray, path: str) 
         return labels
     before, _, after = str(fitting.proba_columns).partition("*")
     stems = [name.removeprefix(before).removesuffix(after) for name in names]
+    stems = list(map(str, plain_labels(typed_labels(stems))))
     known = plain_labels(labels)
     odd = [k for k, label in enumerate(known) if str(label) not in stems]
     if not odd:

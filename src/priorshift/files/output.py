@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from priorshift._extras import need
-from priorshift.errors import InputError
+from priorshift.errors import InputError, PriorshiftError, PriorshiftWarning
 from priorshift.files.tables import PIPE, format_of
+from priorshift.saving.archive import replacing
 from priorshift.typing import FloatArray
 
 # Nine digits tell apart any two probabilities that matter, and take a third of the time of all.
@@ -132,19 +135,20 @@ def open_output(
     keep: Sequence[str],
     classes: Sequence[Any],
     kind: str | None = None,
-    size: int = 0,
+    size: int | None = None,
 ) -> Iterator[Output]:
-    """Open a table for writing, and keep the first ``size`` bytes of it.
+    """Open a table for writing: an old one stays until the new one is whole.
 
-    A Parquet file is written at the end, from a CSV file beside it that is then removed.
+    With a ``size`` so many bytes of it are kept, and the file is written as rows come. A Parquet
+    file is written at the end, from a CSV file beside it that is then removed.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for size in (0, 14):
+    ...     for size in (None, 14):
     ...         with open_output(f"{folder}/out.csv", [], ["a"], size=size) as output:
-    ...             output.start() if size == 0 else None
+    ...             output.start() if size is None else None
     ...     open(f"{folder}/out.csv").read()
     'batch,label,p_'
     """
@@ -156,14 +160,46 @@ def open_output(
         return
     if kind == "parquet":
         need("polars")
-    place = spool_of(path, kind)
-    with _cut(place, size) as file:
-        yield Output(file, keep, classes, "csv" if kind == "parquet" else kind)
+    place, whole = spool_of(path, kind), size is None and not _is_stream(path)
+    try:
+        with _whole(place) if whole and kind != "parquet" else _cut(place, size or 0) as file:
+            yield Output(file, keep, classes, "csv" if kind == "parquet" else kind)
+            if kind == "parquet":
+                file.flush()
+                _to_parquet(place, path, column_names(keep, classes))
         if kind == "parquet":
-            file.flush()
-            _to_parquet(place, path, column_names(keep, classes))
-    if kind == "parquet":
-        os.unlink(place)
+            os.unlink(place)
+    except BaseException as error:
+        if whole and kind == "parquet":
+            with suppress(FileNotFoundError):
+                os.unlink(place)
+        if whole and isinstance(error, PriorshiftError):
+            old = ", what was there stays" if os.path.exists(path) else ""
+            raise type(error)(f"{error}; nothing was written to {path}{old}") from error
+        raise
+
+
+def _is_stream(path: str) -> bool:
+    """Whether a path leads to a pipe or a device, which have no old content to keep."""
+    return path.startswith(("/dev/std", "/dev/fd/", "/proc/")) or (
+        os.path.exists(path) and not os.path.isfile(path)
+    )
+
+
+def _whole(path: str) -> AbstractContextManager[BinaryIO]:
+    """A new file that takes the place of the old one when it is whole; links are followed."""
+    return replacing(Path(os.path.realpath(path)), rights=0o666)
+
+
+def tell_of_old(path: str, option: str) -> None:
+    """Say that an output is replaced: it may be the one of another input."""
+    if path != PIPE and os.path.isfile(path) and (size := os.path.getsize(path)):
+        warnings.warn(
+            f"{path}: was there already, with {size:,} bytes, and this run replaces it; to keep "
+            f"it, give another {option}",
+            PriorshiftWarning,
+            stacklevel=3,
+        )
 
 
 def spool_of(path: str, kind: str) -> str:
@@ -199,5 +235,9 @@ def _to_parquet(place: str, path: str, names: Sequence[str]) -> None:
     made = names[names.index("label") + 1 :]
     numbers = {name: polars.Float64 for name in made}
     lines: Any = polars.scan_csv(place, schema_overrides=numbers, infer_schema_length=None)
-    lines.sink_parquet(f"{path}.part")
-    os.replace(f"{path}.part", path)
+    try:
+        lines.sink_parquet(f"{path}.part")
+        os.replace(f"{path}.part", path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(f"{path}.part")

@@ -151,15 +151,15 @@ def open_table(path: str | os.PathLike[str], kind: str | None = None) -> Iterato
     kind = format_of(name, kind)
     if name != PIPE and not os.path.isfile(name):
         raise FileFormatError(f"{name}: there is no such file; check the path")
-    shown = "standard input" if name == PIPE else name
-    with _refusing(shown):
+    shown = _shown(name)
+    with _refusing(name):
         if kind == "parquet":
             yield _parquet(name)
             return
         with _opened(name) as raw:
             read = _csv if kind == "csv" else _ndjson
             text = open_text(name, raw)
-            names, rows = read(shown, text)
+            names, rows = read(name, text)
             if len(set(names)) < len(names):
                 twice = next(one for one in names if names.count(one) > 1)
                 raise FileFormatError(f"{shown}: has two columns {twice!r}; rename one")
@@ -168,12 +168,34 @@ def open_table(path: str | os.PathLike[str], kind: str | None = None) -> Iterato
 
 
 @contextmanager
-def _refusing(shown: str) -> Iterator[None]:
+def _refusing(name: str) -> Iterator[None]:
     """Whatever layer a broken file fails in, it means the same to the user."""
     try:
         yield
-    except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError, csv.Error) as error:
-        raise FileFormatError(f"{shown}: cannot be read as a table ({error})") from error
+    except UnicodeDecodeError as error:
+        raise FileFormatError(
+            f"{_shown(name)}{_strange_line(name)}: is not in UTF-8; convert the file to it, as "
+            "iconv -f LATIN1 -t UTF-8 does"
+        ) from error
+    except (EOFError, zlib.error, gzip.BadGzipFile, csv.Error) as error:
+        raise FileFormatError(f"{_shown(name)}: cannot be read as a table ({error})") from error
+
+
+def _shown(name: str) -> str:
+    return "standard input" if name == PIPE else name
+
+
+def _strange_line(name: str) -> str:
+    """The first line that is not in UTF-8, as messages have it; a pipe cannot be read again."""
+    if name == PIPE:
+        return ""
+    with _opened(name) as raw:
+        for number, line in enumerate(_unpacked(name, raw), start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return f" line {number}"
+    return ""
 
 
 @contextmanager
@@ -193,8 +215,11 @@ def open_text(name: str, raw: BinaryIO) -> io.TextIOWrapper:
     >>> open_text("some.csv", io.BytesIO("ä".encode("utf-8-sig"))).read()
     'ä'
     """
-    data: Any = gzip.GzipFile(fileobj=raw) if name.endswith(".gz") else raw
-    return io.TextIOWrapper(data, encoding="utf-8-sig", newline="")
+    return io.TextIOWrapper(_unpacked(name, raw), encoding="utf-8-sig", newline="")
+
+
+def _unpacked(name: str, raw: BinaryIO) -> Any:
+    return gzip.GzipFile(fileobj=raw) if name.endswith(".gz") else raw
 
 
 def _share(name: str, raw: BinaryIO) -> Callable[[], float | None]:
@@ -242,13 +267,13 @@ def csv_delimiter(line: str) -> str:
     return max(",;\t", key=line.count)
 
 
-def _csv(shown: str, text: TextIO) -> tuple[list[str], Iterator[Row]]:
+def _csv(name: str, text: TextIO) -> tuple[list[str], Iterator[Row]]:
     first = text.readline()
     if not first.strip():
-        raise FileFormatError(f"{shown}: is empty; its first line should name the columns")
+        raise FileFormatError(f"{_shown(name)}: is empty; its first line should name the columns")
     lines = _csv_reader(first, text)
-    names = [name.strip() for name in next(lines)]
-    return names, _csv_rows(shown, lines, len(names))
+    names = [cell.strip() for cell in next(lines)]
+    return names, _csv_rows(name, lines, len(names))
 
 
 def _csv_reader(first: str, text: TextIO) -> Any:
@@ -261,23 +286,23 @@ def _after(first: str, text: TextIO) -> Iterator[str]:
     yield from text
 
 
-def _csv_rows(shown: str, lines: Any, width: int) -> Iterator[Row]:
-    with _refusing(shown):
+def _csv_rows(name: str, lines: Any, width: int) -> Iterator[Row]:
+    with _refusing(name):
         for cells in lines:
             if len(cells) == width:
                 yield cells
             elif cells:
                 raise FileFormatError(
-                    f"{shown} line {lines.line_num}: has {len(cells)} cells, the first line names "
-                    f"{width} columns"
+                    f"{_shown(name)} line {lines.line_num}: has {len(cells)} cells, the first line "
+                    f"names {width} columns"
                 )
 
 
-def _ndjson(shown: str, text: TextIO) -> tuple[list[str], Iterator[Row]]:
-    objects = _objects(shown, text)
+def _ndjson(name: str, text: TextIO) -> tuple[list[str], Iterator[Row]]:
+    objects = _objects(name, text)
     first = next(objects, None)
     if first is None:
-        raise FileFormatError(f"{shown}: is empty; it should hold a JSON object a line")
+        raise FileFormatError(f"{_shown(name)}: is empty; it should hold a JSON object a line")
     names = list(first)
     return names, _values(names, first, objects)
 
@@ -290,8 +315,9 @@ def _values(
         yield [one.get(name) for name in names]
 
 
-def _objects(shown: str, text: TextIO) -> Iterator[dict[str, Any]]:
-    with _refusing(shown):
+def _objects(name: str, text: TextIO) -> Iterator[dict[str, Any]]:
+    shown = _shown(name)
+    with _refusing(name):
         for number, line in enumerate(text, start=1):
             if not line.strip():
                 continue

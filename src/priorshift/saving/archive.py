@@ -227,17 +227,22 @@ def _check_target(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def replacing(target: Path) -> Iterator[BinaryIO]:
-    """A new file that takes the place of ``target`` when it is whole and on the disk."""
+def replacing(target: Path, rights: int = 0o600) -> Iterator[BinaryIO]:
+    """A new file that takes the place of ``target`` when it is whole and on the disk.
+
+    It has the rights of the old one; where there is none, ``rights``, as far as the umask goes.
+    """
     _clear_leftovers(target)
-    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o600
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    made = rights if mode is None else mode
     temporary = target.with_name(f"{_prefix(target)}{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, made)
         with open(descriptor, "wb") as file:
             yield file
             file.flush()
-            os.chmod(temporary, mode)
+            if mode is not None:
+                os.chmod(temporary, mode)
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:

@@ -70,8 +70,9 @@ _SMALLEST_SHARE = 1e-6
 SAMPLE = 16
 # Fewer rows are not worth a second thread.
 _MANY_ROWS = 4096
-# Standard errors below what guesses would be right.
+# Standard errors below what guesses would be right, and above which columns are swapped.
 _SURE = 3.0
+_SWAPPED = 5.0
 # Rows without an error that are no accident of a few.
 _NEVER_WRONG = 200
 
@@ -525,9 +526,10 @@ def build_source(
     if within is not None and need == "must":
         shares = within[order] / np.bincount(indices)[indices[order]]
         data = replace(data, weights=shares.astype(np.float32))
-    _warn_of_guesses(proba, indices, names)
     if fitted:
         _warn_of_no_errors(proba, indices)
+    if not _warn_of_guesses(proba, indices, names):
+        _warn_of_swapped(proba, indices, names)
     loss_object = loss_by_name(loss)
     prior = _prior(prior, names, classes, indices, proba, weights)
     W, width = _head(model.estimator, found, data, loss_object, prior, head, diameter)
@@ -657,21 +659,71 @@ def _warn_of_no_errors(proba: FloatArray, indices: IntArray) -> None:
         )
 
 
-def _warn_of_guesses(proba: FloatArray, indices: IntArray, names: AnyArray) -> None:
-    """Warn of answers that are right less often than guesses: columns may be in another order."""
-    rows = np.bincount(indices, minlength=len(names))
+def below_guesses(proba: FloatArray, indices: IntArray, n_classes: int) -> float | None:
+    """Mean recall of a model that surely is right less often than guesses; None of all others.
+
+    Examples
+    --------
+    >>> turned = np.tile([[0.9, 0.1], [0.1, 0.9]], (20, 1))
+    >>> below_guesses(turned, np.tile([1, 0], 20), 2) < 0.1
+    True
+    """
+    rows = np.bincount(indices, minlength=n_classes)
     there = rows > 0
-    right = np.bincount(indices[proba.argmax(axis=1) == indices], minlength=len(names))[there]
+    right = np.bincount(indices[proba.argmax(axis=1) == indices], minlength=n_classes)[there]
     recall = (right + 0.5) / (rows[there] + 1.0)
     noise = math.sqrt(float((recall * (1.0 - recall) / rows[there]).sum())) / len(recall)
-    if recall.mean() + _SURE * noise < 1.0 / len(names):
+    return float(recall.mean()) if recall.mean() + _SURE * noise < 1.0 / n_classes else None
+
+
+def _warn_of_guesses(proba: FloatArray, indices: IntArray, names: AnyArray) -> bool:
+    """Warn of answers that are right less often than guesses: columns may be in another order."""
+    recall = below_guesses(proba, indices, len(names))
+    if recall is not None:
         warnings.warn(
-            f"the model is right less often than guessing would be, on {recall.mean():.0%} of the "
+            f"the model is right less often than guessing would be, on {recall:.0%} of the "
             f"rows of a class in the mean: are its columns in the order {plain_labels(names)[:5]}? "
             "One number a row is the probability of the second class",
             PriorshiftWarning,
             stacklevel=3,
         )
+    return recall is not None
+
+
+def _warn_of_swapped(proba: FloatArray, indices: IntArray, names: AnyArray) -> None:
+    """Warn of classes that surely would be right more often in each other's columns.
+
+    A model that is biased, or weak, calls the rows of one class by the name of another. That most
+    rows of each class are called by the name of the next, round in a circle, is no bias.
+    """
+    answers, labels = proba.argmax(axis=1), plain_labels(names)
+    right = np.bincount(indices[answers == indices], minlength=len(names))
+    pairs, counts = np.unique(indices * len(names) + answers, return_counts=True)
+    rows = np.bincount(indices, minlength=len(names))
+    called: dict[int, tuple[int, int]] = {}  # by class, how many rows are called by another's name
+    for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+        own, other = divmod(pair, len(names))
+        surely = count - right[own] > _SWAPPED * math.sqrt(count + right[own])
+        if surely and 2 * count > rows[own]:
+            called[own] = count, other
+    for first in called:
+        circle = [first]
+        while circle[-1] in called and called[circle[-1]][1] not in circle:
+            circle.append(called[circle[-1]][1])
+        if called.get(circle[-1], (0, -1))[1] != first:
+            continue
+        told = "; ".join(
+            f"of {rows[k]} rows of {labels[k]!r} it calls {called[k][0]} "
+            f"{labels[called[k][1]]!r}, and {right[k]} {labels[k]!r}"
+            for k in sorted(circle)
+        )
+        warnings.warn(
+            f"the columns of {' and '.join(repr(labels[k]) for k in sorted(circle))} look swapped: "
+            f"{told}. Check which label each column is for",
+            PriorshiftWarning,
+            stacklevel=3,
+        )
+        return
 
 
 def _prior(

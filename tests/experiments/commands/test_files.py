@@ -114,6 +114,27 @@ def test_it_tells_how_far_it_is_and_what_came_of_it(files, tmp_path, call):
         (["adapt", "--source", "none", "--in", "I", "--out", "o.csv"], "none: no such file"),
         (["adapt", "--source", "I", "--in", "I", "--out", "o.csv"], "not a priorshift file"),
         (["adapt", "--source", "S", "--in", "I", "--out", "I"], "the same file"),
+        ("adapt --source S --in I --out S --out-format csv", "--source and --out are the same"),
+        ("adapt --source S --in I --out o.csv --state I", "--in and --state are the same"),
+        ("adapt --source S --in I --out o.csv --state o.csv", "--out and --state are the same"),
+        (["fit", "--hold", "I", "-o", "I"], "--hold and --output are the same"),
+        (
+            ["fit", "--hold", "h.csv", "--model", "S", "-o", "S"],
+            "--model and --output are the same",
+        ),
+        (["report", "--hold", "I", "--stream", "s.csv", "-o", "I"], "--hold and --output are the"),
+        (["report", "--source", "S", "--stream", "I", "-o", "I"], "--stream and --output are the"),
+        (["report", "--source", "S", "--stream", "I", "-o", "S"], "--source and --output are the"),
+        ("report --source S --stream I -o r.html --prior a=1", "--prior goes with --hold"),
+        (
+            "fit --hold I --label y --proba-columns p_* -o s --prior 0=0.5,1",
+            "every label its share",
+        ),
+        (
+            "fit --hold I --label y --proba-columns p_* -o s --prior 0=1,0=1",
+            "every label its share",
+        ),
+        ("fit --hold I --label y --proba-columns p_* -o s --prior 0=1,1=1", "add up to 1"),
         (["adapt", "--source", "S", "--in", "I", "--out", "/no/such/o.csv"], "/no/such"),
         (["adapt", "--source", "S", "--in", "I", "--out", "o.xls"], "what kind of table"),
         (["adapt", "--source", "S", "--in", "I", "--out", "o.csv", "--batch", "0"], "--batch"),
@@ -143,3 +164,51 @@ def test_refusals_are_one_line(files, tmp_path, monkeypatch, call, words, says):
     assert answer.err.startswith("priorshift: error: ")
     assert says in answer.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_input_is_overwritten_however_it_is_spelled(files, tmp_path, monkeypatch, call):
+    monkeypatch.chdir(tmp_path)
+    hold = tmp_path / "hold.csv"
+    hold.write_bytes(before := (files / "hold.csv").read_bytes())
+    (tmp_path / "link.csv").symlink_to(hold)
+    (tmp_path / "hard.csv").hardlink_to(hold)
+    for name in ("./hold.csv", hold, "link.csv", "hard.csv"):
+        words = ["--label", "y", "--proba-columns", "p_*", "-o", name]
+        for call_of in (["fit"], ["report", "--stream", "s.csv"]):
+            answer = call(*call_of, "--hold", "hold.csv", *words)
+            assert answer.status == 2
+            assert f"--hold and --output are the same file, {name}; give two" in answer.err
+    assert hold.read_bytes() == before
+
+
+def test_a_source_that_is_replaced_is_told_and_kept_until_then(files, tmp_path, call):
+    out = tmp_path / "s.priorshift"
+    words = ["--label", "y", "--proba-columns", "p_*", "--learner", "em", "--safety", "off"]
+    words = ["fit", *words, "-o", out, "--hold"]
+    assert "replaces" not in call(*words, files / "hold.csv").err
+    before = out.read_bytes()
+    bad = tmp_path / "bad.csv"
+    bad.write_text("p_0,p_1,y\n0.5,0.5,0\n0.5,x,1\n")
+    assert call(*words, bad).status == 2
+    assert out.read_bytes() == before
+    answer = call(*words, files / "stream.csv")
+    assert f"{out}: was there already, with {len(before):,} bytes, and this run" in answer.err
+    assert out.read_bytes() != before
+
+
+def test_fit_says_which_label_a_score_is_for(tmp_path, call):
+    rows = "".join(f"{i / 100},{'yes' if i > 40 else 'no'}\n" for i in range(1, 100))
+    (tmp_path / "h.csv").write_text("score,y\n" + rows)
+    words = ["fit", "--hold", tmp_path / "h.csv", "--label", "y", "--proba-columns", "score"]
+    answer = call(*words, "--learner", "fth", "-o", tmp_path / "s.priorshift")
+    assert "2 classes (no, yes; score is the probability of yes), 99 held-out" in answer.err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no /dev/stdout")
+def test_a_device_is_written_as_it_is(files, tmp_path, environment):
+    words = [*COMMAND, *map(str, adapt_words(files, "/dev/stdout", "--out-format", "csv"))]
+    with (tmp_path / "out.csv").open("wb") as file:
+        assert subprocess.run([*words, "--quiet"], env=environment, stdout=file).returncode == 0
+    piped = subprocess.run([*words, "--quiet"], env=environment, stdout=subprocess.PIPE)
+    assert (tmp_path / "out.csv").read_bytes() == piped.stdout
+    assert piped.stdout.count(b"\n") == 30_001

@@ -106,3 +106,12 @@ def test_a_label_that_only_the_stream_can_have_has_to_be_there(folder, call):
     answer = call("report", *words, "-o", "r.html", "--quiet")
     assert answer.status == 2
     assert "a stream.csv: has no column 'truth' (label)" in answer.err
+
+
+def test_a_class_prior_that_is_given_goes_into_what_to_type_next(folder, call):
+    words = ["--hold", "hold.csv", "--label", "y", "--proba-columns", "p_*", *SETTINGS]
+    words += ["--prior", "ape=0.1,bee=0.2,cat=0.7"]
+    assert call("report", *words, "--stream", "a stream.csv", "-o", "r.html").status == 0
+    assert " --prior ape=0.1,bee=0.2,cat=0.7 " in next_commands(folder / "r.html")[0]
+    run_as_printed(call, folder / "r.html")
+    np.testing.assert_allclose(load("source.priorshift").source_.prior, [0.1, 0.2, 0.7])

@@ -9,6 +9,7 @@ from copy import copy
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from sklearn.linear_model import LogisticRegression
 
 import browser
 from priorshift import LabelShiftClassifier, report
@@ -74,7 +75,8 @@ def test_a_stream_that_moved(clf, moved):
     last = last or first
     assert moved.findings.history["time"].loc[int(last)] == 1767225600.0 + 60.0 * end
     assert (int(first), int(last)) == ((before + 1) // 100 + 1, (end + 1) // 100)
-    assert found["Only the mix, or the classes too"].short == "The mix"
+    assert found["Only the mix, or the classes too"].short == "Nothing speaks against the mix alone"
+    assert "a broken sensor or a new class" in found["Only the mix, or the classes too"].long
     assert found["What to do next"].short == "Adapt"
 
 
@@ -312,7 +314,7 @@ def test_what_will_not_do(clf, log, tmp_path):
         report(clf, np.full((5, 3), 1 / 3), timestamps=[1, 2])
     with pytest.raises(InputError, match="timestamps, row 4: holds 'noon', not a time; give ISO"):
         report(clf, np.full((5, 3), 1 / 3), timestamps=["0", "1", "2", "noon", "4"], window="1h")
-    with pytest.raises(InputError, match="timestamps, row 5: timestamp is nan"):
+    with pytest.raises(InputError, match="timestamps, row 5: holds 'nan', not a time"):
         report(clf, np.full((5, 3), 1 / 3), timestamps=[0, 1, 2, 3, np.nan])
     with pytest.raises(InputError, match="batch_size"):
         report(clf, np.full((5, 3), 1 / 3), batch_size=0)
@@ -368,3 +370,43 @@ def test_refusals_of_the_command(tmp_path, capsys):
         error = capsys.readouterr().err
         assert says in error
         assert error.count("\n") == 1
+
+
+def test_no_more_is_said_of_the_classes_than_was_seen(clf, still):
+    """Without a change that shows there is no mix to speak of; with a model rows themselves are."""
+    assert answers(still)["Only the mix, or the classes too"].short == "Nothing shown"
+    few = answers(report(clf, stream(LATER, rows=5)[0]))
+    assert few["Did the class mix move"].short == "Not shown"
+    assert few["Only the mix, or the classes too"].short == "Nothing shown"
+    (P0, y0), (P, _) = draw(np.random.default_rng(0), 900, SOURCE), stream(SOURCE, LATER)
+    model = LogisticRegression().fit(np.log(P0), y0)
+    ours = LabelShiftClassifier(model).fit(*(np.log(P0), y0))
+    seen = answers(report(ours, np.log(P)))["Only the mix, or the classes too"]
+    assert (seen.short, seen.tone) == ("Nothing speaks against the mix alone", "good")
+    assert "sensor" not in seen.long
+
+
+def test_advice_from_probabilities_alone_says_what_it_assumes(clf):
+    P, y = stream(SOURCE, LATER)
+    advice = advise(report(clf, P).findings)
+    assert advice.short == "Adapt"
+    assert "if nothing but the mix has changed" in advice.long
+    assert any("no sensor is broken" in step for step in advice.steps)
+    assert "if nothing but" not in advise(report(clf, P, y).findings).long  # labels have measured
+
+
+def test_a_class_prior_that_was_given_is_called_so(clf):
+    P, y = draw(np.random.default_rng(0), 900, SOURCE)
+    given = LabelShiftClassifier.from_probabilities(P, y, learner="em", prior=[0.8, 0.1, 0.1])
+    told = answers(report(given, stream(LATER)[0]))["Did the class mix move"].long
+    assert re.search(r"was \d+\.0% in the class prior that was given .* than that mix would", told)
+
+
+@pytest.mark.parametrize("more", [{}, {"window": "1h"}])
+def test_rows_that_come_newest_first_are_refused(clf, more):
+    P, _ = stream(SOURCE, rows=500)
+    times = 1767225600.0 + 60.0 * np.arange(500)
+    with pytest.raises(InputError, match=r"X row \d+: is older .*: sort the rows by .*time"):
+        report(clf, P, timestamps=times[::-1], **more)
+    with pytest.raises(InputError, match=r"timestamps, row \d+: .* milliseconds, divide"):
+        report(clf, P, timestamps=1000.0 * times, **more)

@@ -16,7 +16,7 @@ from priorshift.cli.messages import first_lines, warn
 from priorshift.errors import InputError
 from priorshift.experiments.commands.fit import parts
 from priorshift.experiments.progress import Lines, Progress, duration
-from priorshift.experiments.report.output import check_writable
+from priorshift.experiments.report.output import check_apart, check_writable
 from priorshift.files.adapting import Batching, Run, adapt_table
 from priorshift.files.columns import time_span
 from priorshift.files.tables import FORMATS, PIPE
@@ -89,7 +89,7 @@ def adapt(options: argparse.Namespace) -> None:
         input_format=options.in_format,
         output_format=options.out_format,
     )
-    _check(run)
+    _check(run, options.source)
     board = Board(Progress(quiet=options.quiet, log=run.input != PIPE))
     with told_at_once(options.quiet):
         clf = load(options.source)
@@ -115,16 +115,16 @@ def prior_text(labels: list[Any], prior: list[float]) -> str:
     return text + (", ..." if len(order) > 5 else "")
 
 
-def _check(run: Run) -> None:
+def _check(run: Run, source: str) -> None:
     _ = run.settings  # names that say no format are refused first
     if run.output != PIPE:
         check_writable(run.output, "--out")
-    if run.record.input == run.record.output != PIPE:
-        raise InputError(f"--in and --out are the same file, {run.input}; give two")
+        check_apart(run.output, "--out", **{"in": run.input}, source=source)
     if run.output == PIPE and run.settings["output_format"] == "parquet":
         raise InputError("Parquet cannot be written to a pipe: give a file, or NDJSON")
     if run.state is not None:
         check_writable(run.state, "--state")
+        check_apart(run.state, "--state", **{"in": run.input}, source=source, out=run.output)
 
 
 class Board:

@@ -8,9 +8,11 @@ import warnings
 from priorshift._validation import plain_labels
 from priorshift.cli.arguments import one_name
 from priorshift.cli.messages import first_lines, warn
+from priorshift.errors import InputError
 from priorshift.experiments.progress import Progress
-from priorshift.experiments.report.output import check_writable
+from priorshift.experiments.report.output import check_apart, check_writable
 from priorshift.files.fitting import Fitting, fit_file
+from priorshift.files.output import tell_of_old
 from priorshift.learners import LEARNERS
 
 _DESCRIPTION = """\
@@ -58,6 +60,12 @@ def add_model(parser: argparse.ArgumentParser, required: bool = False) -> None:
     parser.add_argument("--classes", metavar="A,B,...", help="labels in the order of these columns")
     parser.add_argument("--drop", metavar="COL,...", help="columns that are not for the model")
     parser.add_argument(
+        "--prior",
+        metavar="A=P,B=Q,...",
+        help="share of each label that the model was trained under and the stream starts with, "
+        "where the held-out set was chosen class by class (default: that of the held-out set)",
+    )
+    parser.add_argument(
         "--learner",
         type=one_name("learner", LEARNERS),
         default="auto",
@@ -82,8 +90,33 @@ def fitting_of(options: argparse.Namespace) -> Fitting:
         proba_columns=options.proba_columns,
         classes=parts(options.classes) or None,
         drop=parts(options.drop),
+        prior=None if options.prior is None else shares(options.prior),
         settings={"learner": options.learner, "safety": options.safety},
     )
+
+
+def shares(text: str) -> dict[str, float]:
+    """Read a class prior.
+
+    Examples
+    --------
+    >>> shares("cat=0.75, dog=0.25")
+    {'cat': 0.75, 'dog': 0.25}
+    """
+    found: dict[str, float] = {}
+    for part in parts(text):
+        label, _, share = (one.strip() for one in part.rpartition("="))
+        try:
+            value = float(share)
+        except ValueError:
+            label = ""
+        if not label or label in found:
+            raise InputError(
+                f"--prior {text}: {part!r} will not do; give every label its share, once, as "
+                "cat=0.7,dog=0.3"
+            )
+        found[label] = value
+    return found
 
 
 def waiting_text(options: argparse.Namespace) -> str:
@@ -107,18 +140,23 @@ def fit(options: argparse.Namespace) -> None:
     0
     """
     check_writable(options.output, "--output")
+    check_apart(options.output, "--output", hold=options.hold, model=options.model)
     progress = Progress(quiet=options.quiet, log=False)
     with warnings.catch_warnings(record=True) as caught, progress.waiting(waiting_text(options)):
         warnings.simplefilter("always")
         clf = fit_file(fitting_of(options))
+        tell_of_old(options.output, "--output")
         clf.save(options.output)
     if options.quiet:
         return
     warn(first_lines(caught))
     source = clf.source_
     classes = ", ".join(map(str, plain_labels(source.classes[:10])))
+    score = ""
+    if options.proba_columns is not None and clf.n_features_in_ == 1:
+        score = f"; {clf.feature_names_in_[0]} is the probability of {clf.estimator.classes_[1]}"
     progress.say(
         f"priorshift: {options.output}: {source.n_classes} classes ({classes}"
-        f"{', ...' if source.n_classes > 10 else ''}), {len(source.labels)} held-out rows, learner "
-        f"{clf.learner_.name}"
+        f"{', ...' if source.n_classes > 10 else ''}{score}), {len(source.labels)} held-out rows, "
+        f"learner {clf.learner_.name}"
     )

@@ -13,7 +13,7 @@ from priorshift.errors import InputError
 from priorshift.experiments.commands.adapt import Board, add_batches, batching_of, told_at_once
 from priorshift.experiments.commands.fit import add_model, fitting_of, parts, waiting_text
 from priorshift.experiments.progress import Progress
-from priorshift.experiments.report.output import check_writable, need
+from priorshift.experiments.report.output import check_apart, check_writable, need
 from priorshift.experiments.report.stream import report_file
 from priorshift.files.fitting import fit_file
 from priorshift.files.tables import FORMATS, PIPE
@@ -53,8 +53,12 @@ def report(options: argparse.Namespace) -> None:
     """Do what the options of ``priorshift report`` say."""
     need("jinja2", "matplotlib", "pandas")
     check_writable(options.output, "--output")
+    inputs = {name: vars(options)[name] for name in ("source", "hold", "model", "stream")}
+    check_apart(options.output, "--output", **inputs)
     if (options.source is None) == (options.hold is None):
         raise InputError("give --source, or --hold with a model or its probabilities; one of them")
+    if options.source is not None and options.prior is not None:
+        raise InputError("--prior goes with --hold: the source has its own, of priorshift fit")
     batching = batching_of(options)
     board = Board(Progress(quiet=options.quiet, log=True))
     with told_at_once(options.quiet):

@@ -7,13 +7,11 @@ import json
 import shutil
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 from priorshift.calibration import CALIBRATIONS
 from priorshift.cli.arguments import names, number_or, one_name, whole_number
 from priorshift.cli.messages import first_lines, warn
-from priorshift.errors import InputError
 from priorshift.experiments.planning import (
     Row,
     is_papers,
@@ -25,7 +23,7 @@ from priorshift.experiments.planning import (
 )
 from priorshift.experiments.progress import Progress
 from priorshift.experiments.report import Record, printable, results_table
-from priorshift.experiments.report.output import check_writable, write_whole
+from priorshift.experiments.report.output import check_apart, check_writable, write_whole
 from priorshift.experiments.runner import Done, Runner
 from priorshift.experiments.store import Store
 from priorshift.learners import LEARNERS
@@ -254,11 +252,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _open_store(options: argparse.Namespace) -> Store:
     check_writable(options.store, "--store")
-    if (
-        options.json not in (None, "-")
-        and Path(options.json).resolve() == Path(options.store).resolve()
-    ):
-        raise InputError(f"--store and --json are the same file, {options.store}; give two")
+    check_apart(options.json, "--json", store=options.store)
     return Store(options.store)
 
 

@@ -38,6 +38,27 @@ def check_writable(path: str, option: str) -> None:
         raise _refusal(option, path, reason) from error
 
 
+def check_apart(output: str | None, option: str, **inputs: str | None) -> None:
+    """Refuse an output that is one of the inputs, or another output, however either is spelled.
+
+    Examples
+    --------
+    >>> check_apart("./page.html", "--output", hold="hold.csv", stream="page.html")
+    Traceback (most recent call last):
+    ...
+    priorshift.errors.InputError: --stream and --output are the same file, ./page.html; give two
+    """
+    for name, path in inputs.items():
+        if output is not None and path is not None and _are_same(os.path.expanduser(path), output):
+            raise InputError(f"--{name} and {option} are the same file, {output}; give two")
+
+
+def _are_same(path: str, other: str) -> bool:
+    if os.path.exists(path) and os.path.exists(other):
+        return os.path.isfile(path) and os.path.samefile(path, other)
+    return "-" not in (path, other) and Path(path).resolve() == Path(other).resolve()
+
+
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write a file; an old one stays until the new one is whole."""
     target = Path(path)

@@ -82,6 +82,12 @@ def advise(found: Findings) -> Advice:
         short, tone = "Keep watching", ""
         long = "There is nothing to adapt to yet."
         steps = ["Run the report again when more rows have come, or let priorshift adapt watch."]
+    if found.blind and not measured and short in ("Adapt", "Use today's mix"):
+        long += " That holds if nothing but the mix has changed."
+        steps.append(
+            "Check by other means that no sensor is broken and no class is new: class "
+            "probabilities alone need not show it."
+        )
     steps += _losers(found) if short in ("Adapt", "Use today's mix") else []
     counts = np.bincount(found.clf.source_.labels, minlength=len(found.labels))
     if counts.min() < _FEW:

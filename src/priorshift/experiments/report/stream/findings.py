@@ -15,6 +15,7 @@ from priorshift.experiments.report.stream.onset import LEVEL, onset
 from priorshift.files.audit import Audit
 from priorshift.insight import Gains, past_gains
 from priorshift.insight.present import judged_by
+from priorshift.source.model import ProbabilityModel
 from priorshift.typing import FloatArray
 
 # A change is called one at this chance of being none.
@@ -88,6 +89,16 @@ class Findings:
         return None if self.clf.deployment_.guard is None else self.clf.guard_report_
 
     @property
+    def blind(self) -> str:
+        """What the guard cannot see, as a sentence after others; nothing where it sees the rows."""
+        if not isinstance(self.clf.source_.model.estimator, ProbabilityModel):
+            return ""
+        return (
+            " It sees class probabilities alone: a broken sensor or a new class need not show in "
+            "them."
+        )
+
+    @property
     def priors(self) -> FloatArray:
         """Class priors (R, K) over time."""
         return np.asarray(self.history[[f"prior_{label}" for label in self.labels]])
@@ -128,10 +139,13 @@ class Findings:
         distances = 50 * np.abs(every - source).sum(axis=1)
         moves = np.abs(every - source).max(axis=0)
         k = int(np.argmax(moves / np.sqrt(source + moves)))  # of two, the rarer
+        of, it = "of the held-out set", "the held-out set"
+        if self.clf.prior is not None:
+            of, it = "in the class prior that was given", "that mix"
         before, far = source[k], every[int(np.argmax(np.abs(every[:, k] - source[k]))), k]
         words = (
-            f"Class {self.labels[k]} was {before:.1%} of the held-out set and went to {far:.1%}. "
-            f"Of 100 rows, up to {distances.max():.0f} had another class than the held-out set "
+            f"Class {self.labels[k]} was {before:.1%} {of} and went to {far:.1%}. "
+            f"Of 100 rows, up to {distances.max():.0f} had another class than {it} "
             f"would have; {distances[-1]:.0f} at the end. Chance alone does this with a "
             f"probability of at most {p:.2g}."
         )
@@ -179,8 +193,13 @@ class Findings:
         if guard.alarm:
             words = f"Something else changed as well: {guard.evidence} (p = {guard.p_value:.2g})."
             return Answer(question, "Not only the mix", words, "bad")
-        words = "Nothing speaks against a change of the mix alone, which is what adapting assumes"
-        return Answer(question, "The mix", f"{words} (p = {guard.p_value:.2g}).", "good")
+        short, tone = "Nothing speaks against the mix alone", "good"
+        words = "The guard found no other change, and adapting assumes that there is none"
+        if not self.moved:
+            short, tone = "Nothing shown", ""
+            words = "The guard found no change of another kind either"
+        words += f" (p = {guard.p_value:.2g})."
+        return Answer(question, short, words + self.blind, "" if self.blind else tone)
 
     def _other_answers(self) -> Answer:
         changed, rows = self.audit.changed, max(self.audit.rows, 1)

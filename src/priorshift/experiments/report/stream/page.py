@@ -23,11 +23,11 @@ from priorshift.experiments.report.stream.advice import advise
 from priorshift.experiments.report.stream.findings import Answer, Findings
 from priorshift.experiments.report.stream.sections import sections
 from priorshift.experiments.report.svg import inline_svg
-from priorshift.files.adapting import Batching, Reader, Run, together
+from priorshift.files.adapting import Batching, Order, Reader, Run, together
 from priorshift.files.audit import Audit, Part
 from priorshift.files.columns import label_values, naming, seconds, time_span
 from priorshift.files.tables import PIPE, Table, open_table
-from priorshift.monitoring.history import NO_TIME, as_seconds
+from priorshift.monitoring.history import NO_TIME
 from priorshift.monitoring.plots import PriorDisplay
 from priorshift.source import Batch
 
@@ -210,9 +210,12 @@ def report_file(
         place = None
         if label is not None and (label_needed or label in table.names):
             place = table.place(label, "label")
-        reader = Reader(clf, run, table)
+        reader, order = Reader(clf, run, table), Order(table, str(batching.time))
         for steps in reader.steps():
             for step in steps:
+                if batching.time is not None:
+                    row = step.first + len(step.rows) - 1
+                    order.see(batching.at(table, step.rows[-1], row), row)
                 known = None
                 if place is not None:
                     with naming(table, step.rows, step.first, ()):
@@ -226,6 +229,7 @@ def report_file(
                 audit.see(step.number + 1, step.first, step.batch.f0_proba, step.proba, known, kept)
             if tell is not None:
                 tell(audit.rows, table.share())
+        order.check()
     if not audit.rows:
         raise InputError(f"{path}: has no rows")
     return StreamReport(Findings(clf, audit, keep, _batches(batching), code), title, _name(path))
@@ -242,18 +246,23 @@ def _report_rows(
             f"timestamps has {len(timestamps)} entries for {rows} rows: give one a row"
         )
     times = None if timestamps is None else np.asarray(timestamps)
+    order = Order(Table("X", [], iter([]), lambda: None), "their timestamps")
     for number, part, batch in _batches_of(clf, X, rows, batching, times):
-        time = NO_TIME if times is None else _time(part.stop - 1, times[part.stop - 1])
+        time = NO_TIME
+        if times is not None:
+            time = _time(part.stop - 1, times[part.stop - 1])
+            order.see(time, part.stop - 1)
         proba = clf._learn(batch, None, True, time)
         some = None if known is None else known[part]
         audit.see(number, part.start, batch.f0_proba, proba, some)
+    order.check()
     return StreamReport(Findings(clf, audit, (), _batches(batching)), title)
 
 
 def _time(row: int, given: Any) -> float:
-    """A time stamp as seconds: texts are read as those of files are."""
+    """A time stamp as seconds, read as those of files are."""
     try:
-        return seconds(given) if isinstance(given, str) else as_seconds(given)
+        return seconds(given)
     except InputError as error:
         raise InputError(f"timestamps, row {row + 1}: {error}") from None
 
