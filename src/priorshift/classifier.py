@@ -29,6 +29,7 @@ from priorshift._validation import (
     known_classes,
     plain_labels,
 )
+from priorshift.calibration import expected_mix
 from priorshift.decisions import (
     COVERAGES,
     Costs,
@@ -159,8 +160,9 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         columns (by default sorted). A class without rows in the held-out set keeps what the model
         says of it.
     prior : array-like of shape (K,) or dict, optional
-        The class prior that the model was trained under, where it is known, in the order of
-        ``classes`` (by default sorted), or by label. By default that of the held-out set.
+        The class mix that predictions start from, in the order of ``classes`` (by default sorted),
+        or by label. By default that of the held-out set. Give that of the model's training rows
+        where held-out rows were chosen class by class; see docs/inputs.md.
     costs : array-like of shape (A, K) or dict, optional
         What each of A actions costs when a row is of each class, for ``decide`` and
         ``threshold_for("cost")``: actions in rows, classes in columns in the order of ``classes_``.
@@ -385,6 +387,8 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         _check_decisions(self.costs, self.abstain, source.classes)
         self._look_at_confusion(source, learner)
         self._look_at_scales(source, learner)
+        if self.prior is None and sample_weight is None and learner.name != "fix":
+            self._look_at_mix(source)
         if self.guard is None and guard is not None and not can_watch(source):
             why = "there are neither features nor a fitted model to compare the held-out set by"
             if self.sketch is not None:
@@ -459,6 +463,30 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
                 PriorshiftWarning,
                 stacklevel=4,
             )
+
+    def _look_at_mix(self, source: Source) -> None:
+        """Say so when the held-out set has another class mix than the model surely expects."""
+        if source.cross_fitted:  # it was trained on these rows, and expects what they are
+            return
+        found = expected_mix(source.f0_proba, source.labels)
+        if not found.differs:
+            return
+        labels, gaps = plain_labels(source.classes), found.shares - found.prior
+        which = sorted(np.argsort(-np.abs(gaps), kind="stable")[:2].tolist())
+        said = "; ".join(
+            f"class {labels[k]!r}: {100 * found.shares[k]:.3g} % of the held-out rows, about "
+            f"{100 * found.prior[k]:.2g} % expected"
+            for k in which
+        )
+        warnings.warn(
+            f"the held-out set has another class mix than the model expects ({said}). Predictions "
+            "start from the mix of the held-out set. If its rows were chosen class by class, give "
+            "prior= the mix that the stream starts with, as a rule that of the model's training "
+            "rows. If they came as the stream's rows come, and the model was trained on a mix made "
+            "even (class_weight='balanced', or rows drawn so), nothing is to be done",
+            PriorshiftWarning,
+            stacklevel=4,
+        )
 
     def adapt(
         self,
