@@ -54,7 +54,7 @@ from priorshift.errors import (
 from priorshift.learners import Careful, Learner, as_learner
 from priorshift.learners.trackers.late import check_key, find
 from priorshift.learners.trackers.regimes import RegimesSeen
-from priorshift.learners.trackers.rehearsal import Rehearsal, rehearse
+from priorshift.learners.trackers.rehearsal import Rehearsal, rehearse, too_few
 from priorshift.monitoring.believed import known
 from priorshift.monitoring.ellipse import PriorRegion
 from priorshift.monitoring.guard import (
@@ -401,10 +401,12 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         if watched and learner.weighs_batches:
             learner, rehearsal = rehearse(source, learner)
             if np.isinf(rehearsal.caution):
-                _log.warning(
-                    "nothing will be adapted: streams made of the held-out set came to harm, or it "
-                    "has fewer than two rows a class (see rehearsal_; give a larger held-out set)"
+                why = too_few(source, learner.learner) or (
+                    "streams made of the held-out set came to harm, and so might this one. See "
+                    "rehearsal_; a larger held-out set, or a model that tells the classes apart "
+                    "better, would do"
                 )
+                warnings.warn(f"nothing will be adapted: {why}", PriorshiftWarning, stacklevel=3)
         deployment = Deployment(source, learner, guard, on_alarm, self.label_memory, self.history)
         stream = deployment.start()
         with self._turn():
@@ -504,8 +506,10 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             The batch.
         y : array-like of shape (n,) or dict, optional
             Labels, where there are some: None, NaN, ``pandas.NA`` or a masked entry for a row whose
-            label is not known; or a dict ``{row: label}``. Which rows have labels should not depend
-            on what they look like: see docs/labels.md.
+            label is not known; or a dict ``{row: label}``. Which rows have labels should be chance,
+            or follow from what they look like (those that the model calls positive, say), and not
+            from their class: labels of frauds alone, of all that are found, tell a tracker that all
+            rows are fraud. For "fth" and its likes it is the other way around: see docs/labels.md.
         batch_id : int or str, optional
             A name under which ``learn_labels`` finds the batch when labels come later.
         timestamp : float, datetime or str, optional
@@ -1016,6 +1020,10 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
     @property
     def guard_report_(self) -> GuardReport:
         """What the guard has found so far.
+
+        Without a guard (``guard=False``, ``safety="off"``, a learner by name that has none, or a
+        held-out set that none can watch, which the log says) it is an ``AttributeError`` that says
+        so, so that ``hasattr`` is False.
 
         Examples
         --------
