@@ -142,7 +142,9 @@ PARTS = {"even": even, "labels": labels, "bursts": bursts}
 def main(argv: list[str] | None = None) -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(prog="benchmarks.assumed", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=["even", "labels", "bursts", []], help="by default all")
+    parser.add_argument(
+        "parts", nargs="*", choices=["even", "labels", "bursts", []], help="by default all"
+    )
     parser.add_argument("--seeds", type=int, default=8, help="problems")
     parser.add_argument("--rounds", type=int, default=200)
     args = parser.parse_args(argv)

@@ -23,7 +23,14 @@ from priorshift.source.model import LinearModel
 
 LEVELS = (0.8, 0.9, 0.95)
 # Of each past: classes, held-out rows, rows a batch.
-PAST = ((2, 1000, 20), (3, 1000, 20), (3, 5000, 20), (3, 5000, 200), (10, 1000, 20), (10, 5000, 200))
+PAST = (
+    (2, 1000, 20),
+    (3, 1000, 20),
+    (3, 5000, 20),
+    (3, 5000, 200),
+    (10, 1000, 20),
+    (10, 5000, 200),
+)
 
 
 class Gauss(NamedTuple):

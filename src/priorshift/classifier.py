@@ -508,8 +508,8 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             Labels, where there are some: None, NaN, ``pandas.NA`` or a masked entry for a row whose
             label is not known; or a dict ``{row: label}``. Which rows have labels should be chance,
             or follow from what they look like (those that the model calls positive, say), and not
-            from their class: labels of frauds alone, of all that are found, tell a tracker that all
-            rows are fraud. For "fth" and its likes it is the other way around: see docs/labels.md.
+            from their class: where frauds alone get labels, trackers believe in more of them than
+            there are. For "fth" and its likes it is the other way around: see docs/labels.md.
         batch_id : int or str, optional
             A name under which ``learn_labels`` finds the batch when labels come later.
         timestamp : float, datetime or str, optional
