@@ -1,4 +1,8 @@
-"""Coverage of the intervals of class priors: ``python -m benchmarks.insight``."""
+"""Coverage of the intervals of class priors: ``python -m benchmarks.insight``.
+
+``python -m benchmarks.insight past`` compares what ``history_`` says of a past batch with what the
+classifier said right after it.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +15,22 @@ import numpy as np
 from scipy.special import softmax
 from threadpoolctl import threadpool_limits
 
-from priorshift.monitoring import (
-    batch_prior_interval,
-    prior_interval,
-)
+from priorshift import LabelShiftClassifier
+from priorshift.monitoring import batch_prior_interval, prior_interval
 from priorshift.monitoring.metrics import kish
 from priorshift.source import Source, build_source
 from priorshift.source.model import LinearModel
 
 LEVELS = (0.8, 0.9, 0.95)
-TRAIN, HELD_OUT = 3000, 6000
+# Of each past: classes, held-out rows, rows a batch.
+PAST = (
+    (2, 1000, 20),
+    (3, 1000, 20),
+    (3, 5000, 20),
+    (3, 5000, 200),
+    (10, 1000, 20),
+    (10, 5000, 200),
+)
 
 
 class Gauss(NamedTuple):
@@ -116,15 +126,52 @@ def _print_coverage(name: str, size: int, rows: int, tally: dict, repeats: int) 
     sys.stdout.flush()
 
 
+def past(rounds: int) -> None:
+    """Gaps between the ends of 90 % intervals, and accuracies, of now and of the history."""
+    print("What history_ says of past batches, against what was said right after each, in points")
+    print(f"{'':16}   ends of the intervals   mean width       accuracy")
+    print("  K held-out rows   mean    90%  worst    then    now   mean  worst")
+    for size, hold, rows in PAST:
+        rng = np.random.default_rng([size, hold, rows])
+        population = Gauss(1.2 * rng.normal(size=(size, 4)))
+        labels = np.arange(hold) % size
+        proba = population.proba(population.draw(labels, rng))
+        clf = LabelShiftClassifier.from_probabilities(proba, labels)
+        ends, accuracies = [], []
+        for t in range(rounds):
+            mu = np.full(size, 0.1 / size)
+            mu[3 * t // rounds % size] += 0.9
+            drawn = population.draw(rng.choice(size, rows, p=mu), rng)
+            clf.adapt(population.proba(drawn))
+            ends.append(np.stack(clf.prior_interval(0.9)))
+            accuracies.append(clf.performance().accuracy.value)
+        frame, then = clf.history_.iloc[:-1], np.array(ends)[:-1]
+        now = np.stack([frame.filter(like=f"{end}_").to_numpy() for end in ("low", "high")], axis=1)
+        gaps = 100 * np.abs(now - then)
+        widths = (100 * np.diff(told, axis=1).mean() for told in (then, now))
+        apart = 100 * np.abs(frame["accuracy"] - accuracies[:-1])
+        figures = (gaps.mean(), np.quantile(gaps, 0.9), gaps.max(), *widths)
+        print(
+            f"{size:3} {hold:8} {rows:4}"
+            + "".join(f" {figure:6.1f}" for figure in (*figures, apart.mean(), apart.max())),
+            flush=True,
+        )
+
+
 def main(argv: list[str] | None = None) -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(prog="benchmarks.insight", description=__doc__)
+    parser.add_argument("part", nargs="?", choices=("coverage", "past"), default="coverage")
+    parser.add_argument("--rounds", type=int, default=200, help="batches of each past")
     parser.add_argument("--shares", type=int, default=3000, help="shares for each coverage")
     args = parser.parse_args(argv)
     began = time.perf_counter()
     with threadpool_limits(1):
-        coverage(args.shares, hold=1000)
-        tracked(3 * args.shares, hold=1000)
+        if args.part == "past":
+            past(args.rounds)
+        else:
+            coverage(args.shares, hold=1000)
+            tracked(3 * args.shares, hold=1000)
     print(f"({time.perf_counter() - began:.0f} seconds)", file=sys.stderr)
     return 0
 

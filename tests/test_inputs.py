@@ -168,6 +168,32 @@ def test_features_may_be_a_step_of_the_pipeline_or_its_probabilities():
         LabelShiftClassifier(LogisticRegression(), "uogd", features="scale").fit(X0, Y0)
 
 
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
+def test_a_text_that_is_missing_is_named(missing):
+    texts = words_of(Y0)
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, Y0)
+    clf = LabelShiftClassifier(model, "em", safety="off").fit(texts, Y0)
+    gap = [texts[0], missing, texts[1]]
+    for X in (gap, np.array(gap, dtype=object), pd.Series(gap)):
+        with pytest.raises(InputError, match="X has no text in row 1") as told:
+            clf.adapt(X)
+        assert told.value.row == 1
+    assert clf.n_rounds_ == 0
+
+
+def test_a_frame_of_texts_is_told_to_be_a_series():
+    texts = words_of(Y0)
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, Y0)
+    clf = LabelShiftClassifier(model, "em", safety="off").fit(texts, Y0)
+    frame = pd.DataFrame({"review": texts[:5]})
+    for call in (clf.adapt, lambda X: LabelShiftClassifier(model, "em").fit(X, Y0[:5])):
+        with pytest.raises(
+            InputError, match=r"1 row for 5 rows .* a list or a series, X\['review'"
+        ):
+            call(frame)
+    assert clf.adapt(frame["review"]).n_rounds_ == 1
+
+
 def test_wide_sparse_features_are_reduced_and_narrow_ones_stay(tmp_path):
     rng = np.random.default_rng(0)
     wide = sparse.random(200, 5000, 0.01, random_state=0, format="csr") + sparse.csr_matrix(

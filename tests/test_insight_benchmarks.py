@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks import cbpe, files, history, performance
+from benchmarks import assumed, cbpe, files, history, insight, performance
 
 SMALL = ["--data", "rare", "--splits", "1", "--windows", "1", "--safety", "off"]
 
@@ -61,3 +61,19 @@ def test_the_cost_of_a_history(capsys: pytest.CaptureFixture[str]) -> None:
     assert history.main(["--rounds", "200"]) == 0
     rounds = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:3]]
     assert rounds == ["100", "200"]
+
+
+def test_the_past_is_compared_with_what_was_said_then(capsys: pytest.CaptureFixture[str]) -> None:
+    assert insight.main(["past", "--rounds", "6"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()[3:]]
+    assert len(lines) == len(insight.PAST)
+    assert all(0 < float(mean) <= float(worst) for *_, mean, _, worst, _, _, _, _ in lines)
+
+
+def test_what_is_assumed_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    assert assumed.main(["--seeds", "1", "--rounds", "4"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in printed if ":" in line][:3] == list(assumed.PARTS)
+    even = [line.split() for line in printed[2:4]]
+    assert even[1][:2] == ["prior=[0.97,", "0.03]"]
+    assert float(even[0][-3]) > float(even[1][-3])

@@ -193,3 +193,37 @@ def column_names(X: Any) -> list[Any] | None:
     True
     """
     return list(X.columns) if is_frame(X) else None
+
+
+def missing_text(X: Any) -> int | None:
+    """The first row without a text among rows that are texts; None for all else.
+
+    Examples
+    --------
+    >>> missing_text(["a text", None]), missing_text(["a text"]), missing_text([0.5, None])
+    (1, None, None)
+    """
+    if is_frame(X) or len(getattr(X, "shape", ("rows",))) != 1:
+        return None
+    rows = list(X)
+    if not any(isinstance(row, str) for row in rows):
+        return None
+    return next((at for at, row in enumerate(rows) if not isinstance(row, str | bytes)), None)
+
+
+def wrong_rows(found: int, X: Any) -> str:
+    """What to say of a model that returned so many rows, and not as many as X has.
+
+    Examples
+    --------
+    >>> wrong_rows(1, ["a text", "another"])
+    'the model returned 1 row for 2 rows of X'
+    """
+    said = f"the model returned {found} row{'s' * (found != 1)} for {n_rows(X)} rows of X"
+    names = column_names(X)
+    if names is not None and len(names) == found:
+        said += (
+            ": it reads the names of the columns, as models of texts do. Pass a list or a series, "
+            f"X[{names[0]!r}]"
+        )
+    return said

@@ -29,6 +29,7 @@ from priorshift._validation import (
     known_classes,
     plain_labels,
 )
+from priorshift.calibration import expected_mix
 from priorshift.decisions import (
     COVERAGES,
     Costs,
@@ -53,7 +54,7 @@ from priorshift.errors import (
 from priorshift.learners import Careful, Learner, as_learner
 from priorshift.learners.trackers.late import check_key, find
 from priorshift.learners.trackers.regimes import RegimesSeen
-from priorshift.learners.trackers.rehearsal import Rehearsal, rehearse
+from priorshift.learners.trackers.rehearsal import Rehearsal, rehearse, too_few
 from priorshift.monitoring.believed import known
 from priorshift.monitoring.ellipse import PriorRegion
 from priorshift.monitoring.guard import (
@@ -159,8 +160,9 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         columns (by default sorted). A class without rows in the held-out set keeps what the model
         says of it.
     prior : array-like of shape (K,) or dict, optional
-        The class prior that the model was trained under, where it is known, in the order of
-        ``classes`` (by default sorted), or by label. By default that of the held-out set.
+        The class mix that predictions start from, in the order of ``classes`` (by default sorted),
+        or by label. By default that of the held-out set. Give that of the model's training rows
+        where held-out rows were chosen class by class; see docs/inputs.md.
     costs : array-like of shape (A, K) or dict, optional
         What each of A actions costs when a row is of each class, for ``decide`` and
         ``threshold_for("cost")``: actions in rows, classes in columns in the order of ``classes_``.
@@ -385,6 +387,8 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         _check_decisions(self.costs, self.abstain, source.classes)
         self._look_at_confusion(source, learner)
         self._look_at_scales(source, learner)
+        if self.prior is None and sample_weight is None and learner.name != "fix":
+            self._look_at_mix(source)
         if self.guard is None and guard is not None and not can_watch(source):
             why = "there are neither features nor a fitted model to compare the held-out set by"
             if self.sketch is not None:
@@ -397,10 +401,12 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         if watched and learner.weighs_batches:
             learner, rehearsal = rehearse(source, learner)
             if np.isinf(rehearsal.caution):
-                _log.warning(
-                    "nothing will be adapted: streams made of the held-out set came to harm, or it "
-                    "has fewer than two rows a class (see rehearsal_; give a larger held-out set)"
+                why = too_few(source, learner.learner) or (
+                    "streams made of the held-out set came to harm, and so might this one. See "
+                    "rehearsal_; a larger held-out set, or a model that tells the classes apart "
+                    "better, would do"
                 )
+                warnings.warn(f"nothing will be adapted: {why}", PriorshiftWarning, stacklevel=3)
         deployment = Deployment(source, learner, guard, on_alarm, self.label_memory, self.history)
         stream = deployment.start()
         with self._turn():
@@ -460,6 +466,30 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
                 stacklevel=4,
             )
 
+    def _look_at_mix(self, source: Source) -> None:
+        """Say so when the held-out set has another class mix than the model surely expects."""
+        if source.cross_fitted:  # it was trained on these rows, and expects what they are
+            return
+        found = expected_mix(source.f0_proba, source.labels)
+        if not found.differs:
+            return
+        labels, gaps = plain_labels(source.classes), found.shares - found.prior
+        which = sorted(np.argsort(-np.abs(gaps), kind="stable")[:2].tolist())
+        said = "; ".join(
+            f"class {labels[k]!r}: {100 * found.shares[k]:.3g} % of the held-out rows, about "
+            f"{100 * found.prior[k]:.2g} % expected"
+            for k in which
+        )
+        warnings.warn(
+            f"the held-out set has another class mix than the model expects ({said}). Predictions "
+            "start from the mix of the held-out set. If its rows were chosen class by class, give "
+            "prior= the mix that the stream starts with, as a rule that of the model's training "
+            "rows. If they came as the stream's rows come, and the model was trained on a mix made "
+            "even (class_weight='balanced', or rows drawn so), nothing is to be done",
+            PriorshiftWarning,
+            stacklevel=4,
+        )
+
     def adapt(
         self,
         X: Any,
@@ -476,8 +506,10 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             The batch.
         y : array-like of shape (n,) or dict, optional
             Labels, where there are some: None, NaN, ``pandas.NA`` or a masked entry for a row whose
-            label is not known; or a dict ``{row: label}``. Which rows have labels should not depend
-            on what they look like: see docs/labels.md.
+            label is not known; or a dict ``{row: label}``. Which rows have labels should be chance,
+            or follow from what they look like (those that the model calls positive, say), and not
+            from their class: where frauds alone get labels, trackers believe in more of them than
+            there are. For "fth" and its likes it is the other way around: see docs/labels.md.
         batch_id : int or str, optional
             A name under which ``learn_labels`` finds the batch when labels come later.
         timestamp : float, datetime or str, optional
@@ -988,6 +1020,10 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
     @property
     def guard_report_(self) -> GuardReport:
         """What the guard has found so far.
+
+        Without a guard (``guard=False``, ``safety="off"``, a learner by name that has none, or a
+        held-out set that none can watch, which the log says) it is an ``AttributeError`` that says
+        so, so that ``hasattr`` is False.
 
         Examples
         --------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -139,6 +141,9 @@ def test_auto_with_features_is_served_with_a_word(blobs):
     with pytest.warns(PriorshiftWarning, match="Auto\\(linear=False\\)") as told:
         fleet, alone = Fleet(clf), Alone(clf)
     assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it was said
+        Fleet(clf)
     assert not fleet._form.compiled
     for t in range(4):
         ids, X = [t % 2, 5, 5], blobs.train_X[3 * t : 3 * t + 3]

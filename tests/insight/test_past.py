@@ -92,6 +92,28 @@ def test_past_accuracies_of_a_large_held_out_set() -> None:
     assert past["accuracy_unadapted"] == pytest.approx(then.unadapted.accuracy.value, abs=0.02)
 
 
+def test_a_past_interval_is_near_what_was_said_then() -> None:
+    """Few rows a batch: a record rests on the rows before it as well, as it did when it was new."""
+    rng = np.random.default_rng(3)
+    y = rng.choice(3, 1500)
+    scores = 1.5 * rng.normal(size=(1500, 3)) + 1.5 * np.eye(3)[y]
+    proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    clf = LabelShiftClassifier.from_probabilities(proba[:900], y[:900], "tracker")
+    said = []
+    for t in range(60):
+        pool = np.flatnonzero(y[900:] == t // 20) if t % 2 else np.arange(600)
+        clf.adapt(proba[900:][rng.choice(pool, 20)])
+        said.append(np.stack(clf.prior_interval()))
+    frame, said = clf.history_, np.array(said)
+    now = np.stack([frame.filter(like=f"{end}_").to_numpy() for end in ("low", "high")], axis=1)
+    gaps = np.abs(now - said)
+    assert gaps.mean() < 0.03
+    assert gaps.max() < 0.2
+    wide, was_wide = (np.diff(ends, axis=1) for ends in (now, said))
+    assert wide.mean() < 1.2 * was_wide.mean()
+    assert wide.max() < was_wide.max() + 0.1
+
+
 def test_late_labels_do_not_change_what_the_newest_batch_left() -> None:
     clf = LabelShiftClassifier.from_probabilities(P, Y, learner="fth")
     clf.adapt(P[:6], batch_id="a")

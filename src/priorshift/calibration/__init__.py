@@ -11,6 +11,7 @@ from priorshift._registry import Registry
 from priorshift.calibration.auto import Auto
 from priorshift.calibration.base import Calibration, CalibrationMap, IdentityMap, NoCalibration
 from priorshift.calibration.bounded import BoundedMap
+from priorshift.calibration.expected import Expected, expected_mix
 from priorshift.calibration.folds import Calibrated, calibrate
 from priorshift.calibration.isotonic import IsotonicMap, IsotonicScaling
 from priorshift.calibration.matrix import MatrixMap, MatrixScaling
@@ -26,6 +27,7 @@ __all__ = [
     "Calibrated",
     "Calibration",
     "CalibrationMap",
+    "Expected",
     "IdentityMap",
     "IsotonicMap",
     "IsotonicScaling",
@@ -37,6 +39,7 @@ __all__ = [
     "VectorScaling",
     "as_calibration",
     "calibrate",
+    "expected_mix",
 ]
 
 CALIBRATIONS: Registry[Any] = Registry(

@@ -11,6 +11,7 @@ import math
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -52,6 +53,8 @@ from priorshift.typing import FloatArray, IntArray
 
 # Fewer streams than this are not worth a second thread.
 _FEW = 512
+# Deployments of which it was said that they are slow: once is enough.
+_TOLD: WeakSet[Deployment] = WeakSet()
 _NOTHING, _NOTHING_CALLED = np.empty((0, 0)), np.empty(0, dtype=np.int64)
 _UNCHANGED_PARTS = len(careful_parts(2, 2))
 
@@ -75,7 +78,8 @@ def form_of(deployment: Deployment) -> TrackerForm | PlainForm:
     if isinstance(core, ComponentLearner) and core.has_plan and compiled.available():
         return TrackerForm(deployment, core, reading, careful, held, auto)
     plain = PlainForm(deployment)
-    if type(core) is Auto:
+    if type(core) is Auto and deployment not in _TOLD:
+        _TOLD.add(deployment)
         warnings.warn(
             "'auto' reads features here: every stream takes a step of its own, and "
             f"{8 * plain.width:,} bytes. With learner='tracker', or Auto(linear=False), all of "

@@ -77,8 +77,10 @@ def history_columns(
     columns["time"] = np.where(np.isfinite(columns["time"]), columns["time"], np.nan)
     for name in ("guard", "shift"):
         columns[f"{name}_p_value"] = np.exp(columns.pop(f"{name}_log_p"))
-    judged = _judged_past(deployment, stream.history)[part]
-    low, high = _past_intervals(source, records, level)
+    past = _judged_past(deployment, stream.history)
+    judged, variances, sizes = (values[part] for values in past)
+    low, high = share_interval(judged, variances, sizes, level)
+    low, high = np.minimum(low, records.priors), np.maximum(high, records.priors)
     newest = records.field("round") == stream.history.field("round")[-1:]
     if newest.any():
         now = judged_then(deployment, stream.history)
@@ -99,20 +101,30 @@ def _step(deployment: Deployment) -> int:
     return max(1, len(deployment.source.labels) // _PAST_ROWS)
 
 
-def _judged_past(deployment: Deployment, history: History) -> FloatArray:
-    """Class priors (R, K) to judge records by: learners' own, held against the rows they rest on.
+class _Judged(NamedTuple):
+    """Class priors (R, K) to judge records by, their variances, and how many rows (R, 1) they are.
+
+    The numbers of rows are what the variances are of: the learner's, and those that it was held
+    against, each by its share.
+    """
+
+    priors: FloatArray
+    variances: FloatArray
+    rows: FloatArray
+
+
+def _judged_past(deployment: Deployment, history: History) -> _Judged:
+    """Class priors to judge records by: learners' own, held against the rows they rest on.
 
     As in the present (``believed.py``), but the difference is weighed class by class, with
     influence functions at the source prior: exact ones take milliseconds each.
     """
     source, prior, linear = deployment.source, history.priors, reading(deployment.source)
-    if not len(prior):
-        return prior
     rows, size = history.field("rows"), np.maximum(history.field("size"), 1.0)
     ends = np.cumsum(rows)
     begins = np.concatenate([[0.0], ends])
     first = nearest_begin(begins, ends, size)
-    covered = (ends - begins[first])[:, None]
+    covered, size = (ends - begins[first])[:, None], size[:, None]
 
     def recent(values: FloatArray) -> FloatArray:
         """Means of the rows that a record rests on."""
@@ -121,10 +133,15 @@ def _judged_past(deployment: Deployment, history: History) -> FloatArray:
 
     gap = (recent(history.read) / source.prior) @ linear.inverse.T - recent(prior)
     noise = _variance(source, project_simplex(recent(prior) + gap), covered)
-    own, K = _variance(source, prior, size[:, None]).sum(axis=1), source.n_classes
-    far = (gap**2 / noise).sum(axis=1) * (K - 1) / K
-    share = np.maximum(1.0 - (K - 1) / np.maximum(far, _TINY), own / (own + noise.sum(axis=1)))
-    return project_simplex(prior + share[:, None] * gap)
+    own, K = _variance(source, prior, size), source.n_classes
+    far = (gap**2 / noise).sum(axis=1, keepdims=True) * (K - 1) / K
+    sums = own.sum(axis=1, keepdims=True), noise.sum(axis=1, keepdims=True)
+    share = np.maximum(1.0 - (K - 1) / np.maximum(far, _TINY), sums[0] / (sums[0] + sums[1]))
+    return _Judged(
+        project_simplex(prior + share * gap),
+        (1.0 - share) * own + share * noise,
+        (1.0 - share) * size + share * covered,
+    )
 
 
 def _past_accuracies(
@@ -203,7 +220,7 @@ def past_gains(deployment: Deployment, stream: Stream, level: float = 0.9) -> Ga
         return None
     seen, gained, apart = records.field("rows").sum(), np.zeros((2, 1)), np.zeros((2, 1))
     parts = records.field("rows") / seen
-    judged = _judged_past(deployment, records)
+    judged = _judged_past(deployment, records).priors
     judged[-1] = judged_then(deployment, records).prior
     past = _adapted(deployment, stream, records, newest=False)
     for prior, (proba, rows), part in zip(judged, past, parts, strict=True):
@@ -230,30 +247,6 @@ def past_gains(deployment: Deployment, stream: Stream, level: float = 0.9) -> Ga
         for value, width in zip(means.sum(axis=1), half, strict=True)
     ]
     return Gains(*found)
-
-
-def _past_intervals(
-    source: Source, records: History, level: float
-) -> tuple[FloatArray, FloatArray]:
-    """Ends (R, K) of intervals around the class prior of each record, all at once, roughly.
-
-    As those of the present, but class by class, from the rows of the record alone, and with
-    influence functions at the source prior: those at the prior of each record take milliseconds
-    each, and a history has hundreds.
-    """
-    rows = records.field("rows")[:, None]
-    size = np.maximum(records.field("size"), 1.0)[:, None]
-    prior, linear = records.priors, reading(source)
-    told = np.clip((records.read / source.prior) @ linear.inverse.T, 0.0, 1.0)
-    noise, own = _variance(source, told, rows), _variance(source, prior, size)
-    share = np.maximum(1.0 - noise / ((told - prior) ** 2 + _TINY), own / (own + noise))
-    low, high = share_interval(
-        prior + share * (told - prior),
-        (1.0 - share) * own + share * noise,
-        (1.0 - share) * size + share * rows,
-        level,
-    )
-    return np.minimum(low, prior), np.maximum(high, prior)
 
 
 def _variance(source: Source, prior: FloatArray, rows: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift._numerics import log_floored, one_hot, row_softmax
-from priorshift._rows import is_frame
+from priorshift._rows import is_frame, missing_text
 from priorshift._validation import (
     SUM_TOLERANCE,
     as_floats,
@@ -331,9 +331,16 @@ def _ask(estimator: Any, method: str, X: Any) -> Any:
     """Call the model. What bad rows provoke in it is a refusal; all other errors are its own."""
     try:
         found = (getattr(estimator, method) if method else estimator)(X)
-    except ValueError:
-        raise
-    except (TypeError, ArithmeticError, LookupError, AttributeError) as error:
+    except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
+        row = missing_text(X)
+        if row is not None:
+            raise InputError(
+                f"X has no text in row {row}: give it an empty one (''), or leave the row out",
+                row=row,
+                problem="has no text: give it an empty one, or leave the row out",
+            ) from error
+        if isinstance(error, ValueError):
+            raise
         kind = InputTypeError if isinstance(error, TypeError) else InputError
         raise kind(
             f"{name_of(estimator, method)} cannot read X ({type(error).__name__}: {error}): pass "

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from priorshift._rows import as_rows, column_names, n_rows, take_rows
+from priorshift._rows import as_rows, column_names, n_rows, take_rows, wrong_rows
 from priorshift._validation import (
     as_floats,
     as_labels,
@@ -350,7 +350,7 @@ class Source:
             features = self._features(X, lenient)
             proba = self._f0(X)
         if len(proba) != len(features):
-            raise InputError(f"the model returned {len(proba)} rows for {len(features)} rows of X")
+            raise InputError(f"features(X) has {len(features)} rows for {len(proba)} rows of X")
         if self.calibration is None:
             return Batch(proba, features)
         if pool is None or len(proba) < _MANY_ROWS:
@@ -362,7 +362,7 @@ class Source:
     def _f0(self, X: Any) -> FloatArray:
         proba = self.model.predict_proba(X)
         if len(proba) != n_rows(X):
-            raise InputError(f"the model returned {len(proba)} rows for {n_rows(X)} rows of X")
+            raise InputError(wrong_rows(len(proba), X))
         return proba
 
     def _features(self, X: Any, lenient: bool) -> FloatArray:
@@ -513,7 +513,7 @@ def build_source(
         model, honest = Model(estimator, names, columns), True
         proba = model.predict_proba(X0)
         if len(proba) != len(labels):
-            raise InputError(f"the model returned {len(proba)} rows for {len(labels)} rows of X")
+            raise InputError(wrong_rows(len(proba), X0))
     else:
         model, proba, honest = cross_fit(
             estimator, X0, labels, indices, cv, random_state, names, weights

@@ -9,6 +9,7 @@ import pytest
 
 from noisy_scores import scores, source_of
 from priorshift import LabelShiftClassifier
+from priorshift.errors import PriorshiftWarning
 from priorshift.learners import Tracker
 from priorshift.learners.trackers import rehearsal as module
 from priorshift.learners.trackers.rehearsal import rehearse
@@ -74,13 +75,36 @@ def test_a_class_with_one_row_can_be_rehearsed():
     assert np.isfinite([row.error for row in rehearse(source, Tracker())[1].rows]).all()
 
 
-def test_where_nothing_is_adapted_it_is_said(caplog):
+def test_where_nothing_is_adapted_it_is_said():
     rng = np.random.default_rng(0)
     labels = np.arange(23) % 12
-    model = ProbabilityModel(classes=list(range(12)))
-    clf = LabelShiftClassifier(model, "tracker").fit(scores(labels, 12, rng), labels)
-    assert "nothing will be adapted" in caplog.text
+    clf = LabelShiftClassifier(ProbabilityModel(classes=list(range(12))), "tracker")
+    why = "nothing will be adapted: the held-out set has 23 rows of 12 classes, and at least 24"
+    with pytest.warns(PriorshiftWarning, match=why) as told:
+        clf.fit(scores(labels, 12, rng), labels)
+    assert told[0].filename == __file__
     assert str(clf.rehearsal_).startswith("nothing is adapted")
+
+
+def test_a_class_that_nothing_is_known_of_is_named():
+    rng = np.random.default_rng(0)
+    labels = np.arange(90) % 3
+    model = ProbabilityModel(classes=["cat", "dog", "elk", "fox"])
+    names = np.array(model.classes)[labels]
+    with pytest.warns(PriorshiftWarning, match="says nothing of class 'fox' .*add labelled rows"):
+        LabelShiftClassifier(model, "tracker").fit(scores(labels, 4, rng), names)
+
+
+def test_harm_to_streams_is_told_from_too_few_rows(monkeypatch):
+    def harmful(source, how, shift, seed, streams):
+        yield module.Rehearsed(shift, 0, 1, 5.0, 5.0, 0.5, 0.9, 5.0, 0.5, 0, 0)
+
+    monkeypatch.setattr(module, "_played", harmful)
+    rng = np.random.default_rng(0)
+    labels = np.arange(90) % 3
+    clf = LabelShiftClassifier(ProbabilityModel(classes=[0, 1, 2]), "tracker")
+    with pytest.warns(PriorshiftWarning, match="streams made of the held-out set came to harm"):
+        clf.fit(scores(labels, 3, rng), labels)
 
 
 def test_with_fewer_than_two_rows_a_class_nothing_is_adapted():

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from priorshift._numerics import stratified_folds
+from priorshift._validation import plain_labels
 from priorshift.calibration.base import row_losses
 from priorshift.errors import InputError
 from priorshift.learners.trackers.careful import Careful, settled, source_weights, still_proba
@@ -146,17 +147,8 @@ def rehearse(source: Source, learner: Any, seed: int = 0) -> tuple[Careful, Rehe
     >>> careful.caution == rehearsal.caution, [row.shift for row in rehearsal.rows][::2]
     (True, ['none', 'half', 'nearly all'])
     """
-    proba, rows = learner.held_out(source)
-    played = replace(
-        source,
-        proba=proba,
-        raw=source.f0_proba[rows],
-        labels=source.labels[rows],
-        calibration=None,
-        row_weights=None if source.row_weights is None else source.row_weights[rows],
-    )
-    few = len(played.labels) < _ROWS_A_CLASS * source.n_classes
-    few |= len(played.labels) < _ENOUGH_ROWS and _lacks_a_class(played)
+    played = _played_by(source, learner)
+    few = _too_few(played) is not None
     first, *others = [(how, _STREAMS) for how in CAUTIONS]
     tries = others[-1:] if few else [first, (first[0], _MORE_STREAMS), *others]
     for how, streams in tries:
@@ -169,15 +161,62 @@ def rehearse(source: Source, learner: Any, seed: int = 0) -> tuple[Careful, Rehe
     return Careful(learner, *how), Rehearsal(how[0], tuple(found))
 
 
-def _lacks_a_class(played: Source) -> bool:
-    """Whether there is a class of which the held-out set says nothing.
+def _played_by(source: Source, learner: Any) -> Source:
+    """The held-out set as the learner reads it."""
+    proba, rows = learner.held_out(source)
+    return replace(
+        source,
+        proba=proba,
+        raw=source.f0_proba[rows],
+        labels=source.labels[rows],
+        calibration=None,
+        row_weights=None if source.row_weights is None else source.row_weights[rows],
+    )
 
-    It has no row there, or f0 gives it the same probability everywhere: what f0 says of it in the
-    stream was never seen beside a label, and streams made of held-out rows do not show it.
+
+def too_few(source: Source, learner: Any) -> str | None:
+    """Why the held-out set is too small for any rehearsal of a learner; None where it is not.
+
+    Examples
+    --------
+    >>> from priorshift.learners import Tracker
+    >>> from priorshift.source import build_source
+    >>> from priorshift.source.model import ProbabilityModel
+    >>> P, y = [[0.8, 0.2], [0.3, 0.7], [0.1, 0.9]], [0, 1, 1]
+    >>> too_few(build_source(ProbabilityModel(classes=[0, 1]), P, y), Tracker())
+    'the held-out set has 3 rows of 2 classes, and at least 4 are needed'
+    """
+    return _too_few(_played_by(source, learner))
+
+
+def _too_few(played: Source) -> str | None:
+    rows, least = len(played.labels), _ROWS_A_CLASS * played.n_classes
+    if rows < least:
+        return (
+            f"the held-out set has {rows} rows of {played.n_classes} classes, and at least {least} "
+            "are needed"
+        )
+    unknown = _unknown_classes(played)
+    if rows >= _ENOUGH_ROWS or not unknown:
+        return None
+    return (
+        f"the held-out set has {rows} rows, and says nothing of class "
+        f"{', '.join(map(repr, unknown[:5]))}{' and others' * (len(unknown) > 5)} (no row of it, "
+        "or the same probability everywhere): add labelled rows of it, or leave the class "
+        f"out; with {_ENOUGH_ROWS} rows or more it is taken to be rare"
+    )
+
+
+def _unknown_classes(played: Source) -> list[Any]:
+    """The classes of which the held-out set says nothing.
+
+    Such a class has no row there, or f0 gives it the same probability everywhere: what f0 says of
+    it in the stream was never seen beside a label, and streams made of held-out rows do not show
+    it.
     """
     rows = np.bincount(played.labels, minlength=played.n_classes)
     told = np.ptp(played.f0_proba, axis=0) > _SAME
-    return bool(((rows == 0) | ~told).any())
+    return plain_labels(played.classes[(rows == 0) | ~told])
 
 
 def _harmless(rows: list[Rehearsed]) -> bool:
