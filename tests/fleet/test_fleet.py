@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from benchmarks.fleet import probabilities
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
@@ -72,6 +73,15 @@ def compare(fleet, alone, X, rounds, streams, seed=0, most=30):
     for key, prior in zip(keys, priors, strict=True):
         assert state_bytes(fleet.stream(key).state) == state_bytes(alone.of(key).state)
         assert (prior == alone.clf.deployment_.prior(alone.of(key))).all()
+
+
+def test_streams_of_classes_with_few_rows_are_those_of_the_learner(rows):
+    P, y = probabilities(60, 4, 0)
+    kept = np.flatnonzero((y != 3) | (np.cumsum(y == 3) <= 5))
+    clf = LabelShiftClassifier.from_probabilities(P[kept], y[kept], learner="tracker")
+    assert clf.learner_.held(clf.source_).few.tolist() == [False, False, False, True]
+    fleet, skewed = Fleet(clf), rows[rows[:, 3] > 0.4]
+    compare(fleet, Alone(clf), skewed, rounds=12, streams=3)
 
 
 @pytest.mark.parametrize("safety", ["on", "off"])

@@ -23,8 +23,7 @@ from priorshift.learners.trackers.calls import calls_of
 from priorshift.learners.trackers.careful import (
     CarefulState,
     Held,
-    settled,
-    still_proba,
+    answered,
     unchanged_of,
 )
 from priorshift.learners.trackers.compiled import fields
@@ -196,8 +195,7 @@ class TrackerForm:
     def _mixed(self, belief: FloatArray, batch: Batch, tracked: FloatArray) -> FloatArray:
         """Probabilities of f0 as far as nothing has changed, of the tracker for the rest."""
         assert self._held is not None
-        still = still_proba(self._held, batch.proba, batch.f0_proba)
-        return settled(self._held, belief, still, tracked)
+        return answered(self._held, belief, batch.proba, batch.f0_proba, tracked)
 
     def forecasts(self, records: FloatArray) -> FloatArray:
         """The class priors (M, K) that streams expect of their next batch."""

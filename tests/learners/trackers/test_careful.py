@@ -14,7 +14,13 @@ from priorshift import LabelShiftClassifier, load
 from priorshift.errors import InputError, InputTypeError
 from priorshift.learners import FTH, Auto, Careful, Tracker
 from priorshift.learners.trackers import careful
-from priorshift.learners.trackers.careful import reluctant, settled
+from priorshift.learners.trackers.careful import (
+    answered,
+    drawn_back,
+    reluctant,
+    settled,
+    still_proba,
+)
 from priorshift.learners.trackers.components import likelihoods
 from priorshift.risk import compiled
 from priorshift.source import Batch, build_source
@@ -462,3 +468,65 @@ def test_f0_keeps_its_answers_while_no_change_is_as_likely(kernels, monkeypatch)
     assert settled(held, 0.9, tie, tracked[:1]).tolist() == tie.tolist()
     free = settled(held._replace(decides=True), 0.5, still, tracked)
     np.testing.assert_allclose(free, 0.5 * (still + tracked))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_few_rows_that_look_like_another_class_by_chance_do_no_harm(seed):
+    """Two positives of six: all that the tracker sees of positives, it takes for two thirds."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat([0, 1], [194, 6])
+    looks = np.where(np.arange(200) >= 198, 0, labels)
+    model = ProbabilityModel(classes=np.arange(2))
+    clf = LabelShiftClassifier(model, learner="tracker").fit(scores(looks, 2, rng), labels)
+    for _ in range(10):
+        clf.adapt(scores(rng.binomial(1, 0.3, 100), 2, rng))
+    labels = rng.binomial(1, 0.3, 4000)
+    rows = scores(labels, 2, rng)
+    wrong = [(p.argmax(axis=1) != labels).mean() for p in (clf.predict_proba(rows), rows)]
+    assert clf.state_.unchanged.belief < 0.01
+    assert wrong[0] <= wrong[1] + 0.01
+
+
+def test_with_few_rows_an_answer_leaves_f0_only_for_a_class_that_became_likelier():
+    source, rng = source_of(30, 4), np.random.default_rng(0)
+    held = Careful(Tracker()).held(source)
+    assert held.few is not None
+    assert held.few.all()
+    read, f0 = rng.dirichlet(np.ones(4), (2, 2000))
+    ratios = likelihoods(held.source, Batch(read, read))
+    lifts = np.array([1.0, 4.0, 0.5, 2.0])
+    tracked = ratios * lifts
+    tracked /= tracked.sum(axis=1, keepdims=True)
+    found = answered(held, 0.0, read, f0, tracked)
+    assert found.sum(axis=1) == pytest.approx(1.0)
+    lifts = lifts / held.prior
+    before, after = f0.argmax(axis=1), found.argmax(axis=1)
+    assert (lifts[after] >= lifts[before]).all()
+    assert (after != before).any()
+    plain = settled(held, 0.0, still_proba(held, read, f0), tracked).argmax(axis=1)
+    assert (lifts[plain] < lifts[before]).any()
+
+
+def test_with_ten_rows_a_class_answers_are_those_of_both_hypotheses_to_the_bit():
+    source, rng = source_of(40, 4), np.random.default_rng(1)
+    held = Careful(Tracker()).held(source)
+    read, f0, tracked = rng.dirichlet(np.ones(4), (3, 500))
+    found = answered(held, 0.3, read, f0, tracked)
+    np.testing.assert_array_equal(found, settled(held, 0.3, still_proba(held, read, f0), tracked))
+
+
+def test_classes_with_few_rows_are_drawn_back_and_the_others_share_the_rest():
+    rng = np.random.default_rng(2)
+    mean, few = rng.dirichlet(np.ones(5)), np.array([True, False, True, False, False])
+    prior = rng.dirichlet(np.full(5, 0.3), 1000)
+    found = drawn_back(prior, mean, few)
+    assert found.sum(axis=1) == pytest.approx(1.0)
+    assert (found >= 0.0).all()
+    own = found[:, few]
+    assert (own <= np.maximum(prior, mean)[:, few] + 1e-9).all()
+    assert (own >= np.minimum(prior, mean)[:, few] - 1e-9).all()
+    shares = prior[:, ~few] / prior[:, ~few].sum(axis=1, keepdims=True)
+    rest = shares * (1.0 - own.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(found[:, ~few], rest, atol=1e-9)
+    np.testing.assert_allclose(drawn_back(prior, mean, np.zeros(5, bool)), prior, atol=1e-9)
+    np.testing.assert_allclose(drawn_back(mean[None], mean, few)[0], mean)

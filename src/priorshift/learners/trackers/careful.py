@@ -37,6 +37,12 @@ and grows with them to 3e-3: what is known well may be believed sooner.
 
 The class probabilities of both are mixed, and as harm weighs more than a gain that is missed, the
 odds that nothing has changed count 5 times, and while they are even f0 keeps its answers.
+
+A tracker that changed for good reasons may still go too far: of a class with fewer than 10 held-out
+rows, a few that look like another class by chance double what it finds of that class. So
+predictions move the logarithm of the odds of such a class by 0.7 of what the tracker does, and its
+rows get or lose an answer of f0 only the way that the class prior has moved. The class prior that
+is told stays the tracker's own.
 """
 
 from __future__ import annotations
@@ -48,7 +54,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from priorshift._numerics import class_shares
 from priorshift._validation import check_number
@@ -64,13 +70,18 @@ from priorshift.learners.trackers.calls import (
     start_calls,
     weigh_calls,
 )
-from priorshift.learners.trackers.components import Judged, evidence_rows, read_held_out
+from priorshift.learners.trackers.components import (
+    Judged,
+    evidence_rows,
+    likelihoods,
+    read_held_out,
+)
 from priorshift.learners.trackers.late import Late
 from priorshift.learners.trackers.records import careful_places, from_row, made_of, to_row
 from priorshift.risk import compiled
 from priorshift.source import Batch, Source
 from priorshift.source.derived import per_source
-from priorshift.typing import FloatArray, IntArray
+from priorshift.typing import AnyArray, FloatArray, IntArray
 
 _FIRST_BELIEF = 0.5
 # Rows that even a class of which nothing is known is worth, and the longest step of a batch.
@@ -85,6 +96,8 @@ _HARM = 5.0
 # Standard errors by which other answers than f0's have to be better: the map that gives them was
 # chosen on the same rows.
 _SURE = 3.0
+# Rows below which a class is moved by so much of what the tracker moves it, as logarithms of odds.
+_FEW_ROWS, _MOVED = 10, 0.7
 # Beyond this belief that nothing has changed, its class prior cannot be taken out of the mixture.
 _NEARLY_SURE = 0.99
 # The least share of a class, as of a source's prior.
@@ -128,7 +141,8 @@ class Held(NamedTuple):
     ``corrected`` is how far the probabilities that the learner reads are to be preferred to f0's
     own where nothing has changed, ``decides`` whether they may name another class there than f0
     does, ``calls`` how many rows f0 calls each class; (0,) where calls are not asked. ``fewest``
-    are the rows of the class with the fewest, of those that have any.
+    are the rows of the class with the fewest, of those that have any. ``few`` (K,) says which
+    classes have too few to be moved as far as the tracker moves them; None where none has.
     """
 
     source: Source
@@ -138,6 +152,7 @@ class Held(NamedTuple):
     decides: bool
     calls: FloatArray
     fewest: int
+    few: AnyArray | None
 
 
 def _inside(name: str) -> Any:
@@ -250,15 +265,16 @@ class Careful(Learner):
         held = self.held(source)
         proba = self.learner.predict_proba(held.source, state.inner, batch)
         read = self.learner.read(held.source, batch).proba
-        still = still_proba(held, read, batch.f0_proba)
-        return settled(held, self.next_belief(held, state.unchanged.belief), still, proba)
+        belief = self.next_belief(held, state.unchanged.belief)
+        return answered(held, belief, read, batch.f0_proba, proba)
 
     def predict_held_out(self, source: Source, state: CarefulState) -> FloatArray:
         """The same of the held-out set, of each row by what was fitted without it."""
         held = self.held(source)
         proba = self.learner.predict_held_out(held.source, state.inner)
-        still = still_proba(held, read_held_out(self.learner, held.source), source.f0_proba)
-        return settled(held, self.next_belief(held, state.unchanged.belief), still, proba)
+        read = read_held_out(self.learner, held.source)
+        belief = self.next_belief(held, state.unchanged.belief)
+        return answered(held, belief, read, source.f0_proba, proba)
 
     def next_belief(self, held: Held, belief: Any) -> Any:
         """Beliefs before the next batch: some of them went, and some of what had gone came back."""
@@ -276,8 +292,8 @@ class Careful(Learner):
         state, seen = self.observed(source, state, batch)
         assert seen.proba is not None
         held = self.held(source)
-        still = still_proba(held, seen.read, batch.f0_proba)
-        return state, settled(held, state.unchanged.belief, still, seen.proba)
+        belief = state.unchanged.belief
+        return state, answered(held, belief, seen.read, batch.f0_proba, seen.proba)
 
     def observed(
         self, source: Source, state: CarefulState, batch: Batch, predict: bool = True
@@ -334,7 +350,10 @@ class Careful(Learner):
         return self._weighed_prior(source, state, self.learner.prior)
 
     def applied_prior(self, source: Source, state: CarefulState) -> FloatArray:
-        """The class prior that rows of the last batch are predicted by, of both hypotheses."""
+        """The class prior that rows of the last batch are predicted by, of both hypotheses.
+
+        Before classes with few held-out rows are drawn back, see ``answered``.
+        """
         return self._weighed_prior(source, state, self.learner.applied_prior)
 
     def _weighed_prior(
@@ -430,8 +449,8 @@ class Careful(Learner):
             held.source, state.inner, scaled / scaled.sum(), unchanged, step
         )
         read, known = self.learner.held_out(held.source)
-        still = still_proba(held, read[np.searchsorted(known, rows)], source.f0_proba[rows])
-        return settled(held, unchanged, still, proba), rows
+        read = read[np.searchsorted(known, rows)]
+        return answered(held, unchanged, read, source.f0_proba[rows], proba), rows
 
     def regimes_seen(self, source: Source, state: CarefulState) -> Any:
         """The regimes of the stream so far, oldest first."""
@@ -511,6 +530,62 @@ def settled(
     return _kept(tracked, still, np.atleast_1d(1.0 - belief), 0.5)
 
 
+def answered(
+    held: Held, belief: float | FloatArray, read: FloatArray, f0: FloatArray, tracked: FloatArray
+) -> FloatArray:
+    """Class probabilities of both hypotheses, as far as few held-out rows of a class can tell.
+
+    What the tracker makes of a row, over what it reads of it, is the class prior that it goes by,
+    over that of the held-out set. A class with few rows is moved by a part of that only, and f0
+    keeps an answer that this has made likelier than the other one. A belief of 1 changes no answer.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> even = SimpleNamespace(prior=np.array([0.5, 0.5]))
+    >>> few = np.array([False, True])
+    >>> held = Held(even, even.prior, even.prior, 0.5, False, np.empty(0), 5, few)
+    >>> read, tracked = np.array([[0.5, 0.5]]), np.array([[0.1, 0.9]])
+    >>> answered(held, 0.0, read, read, tracked).round(3).tolist()
+    [[0.177, 0.823]]
+    """
+    if held.few is None:
+        return settled(held, belief, still_proba(held, read, f0), tracked)
+    ratios = likelihoods(held.source, Batch(read, read))
+    prior = tracked / ratios
+    prior /= prior.sum(axis=1, keepdims=True)
+    tracked = ratios * drawn_back(prior, held.prior, held.few)
+    tracked /= tracked.sum(axis=1, keepdims=True)
+    proba = settled(held, belief, still_proba(held, read, f0), tracked)
+    lifts = prior / held.prior
+    rows, top, answer = np.arange(len(f0)), f0.argmax(axis=1), proba.argmax(axis=1)
+    lost = (lifts[rows, answer] <= lifts[rows, top]) & (held.few[answer] | held.few[top])
+    lost &= (answer != top) & (np.asarray(belief) < 1.0)
+    proba[lost] = mixed(_keeping(proba[lost], f0[lost])[:, None], proba[lost], f0[lost])
+    return proba
+
+
+def drawn_back(prior: FloatArray, mean: FloatArray, few: AnyArray) -> FloatArray:
+    """Class priors (n, K) in which classes with ``few`` rows have moved less far from ``mean``.
+
+    The odds of such a class against all others move by a part of the way; the others share what
+    is left as they did.
+
+    Examples
+    --------
+    >>> mean, few = np.array([0.1, 0.45, 0.45]), np.array([True, False, False])
+    >>> drawn_back(np.array([[0.9, 0.02, 0.08]]), mean, few).round(2).tolist()
+    [[0.71, 0.06, 0.23]]
+    """
+    own = np.clip(prior, TINY, 1.0 - TINY)
+    odds = (1.0 - _MOVED) * logit(mean) + _MOVED * logit(own)
+    held_back = np.where(few, expit(odds), 0.0)
+    rest, left = np.where(few, 0.0, own), 1.0 - held_back.sum(axis=1, keepdims=True)
+    shared = np.maximum(left, 0.0) * rest / np.maximum(rest.sum(axis=1, keepdims=True), TINY)
+    after = held_back + shared
+    return np.asarray(after / after.sum(axis=1, keepdims=True))
+
+
 def _kept(read: FloatArray, f0: FloatArray, most: FloatArray, bound: float) -> FloatArray:
     """Shares up to ``most`` of ``read`` that keep f0's answers, as far as that is at most so.
 
@@ -565,6 +640,7 @@ def _held(learner: Any, source: Source, calls: bool) -> Held:
     gains = row_losses(f0, labels) - row_losses(proba, labels)
     righted = (f0.argmax(axis=1) != labels) * 1.0 - (proba.argmax(axis=1) != labels)
     gained, noise = _mean_and_noise(righted, weights)
+    few = source.counts < _FEW_ROWS
     return Held(
         reading,
         np.array(reading.prior),
@@ -573,6 +649,7 @@ def _held(learner: Any, source: Source, calls: bool) -> Held:
         gained > _SURE * noise,
         held_out_calls(f0, weights) if calls else np.empty(0),
         int(counts[counts > 0].min()),
+        few if few.any() else None,
     )
 
 
