@@ -107,8 +107,9 @@ def test_a_past_interval_is_near_what_was_said_then() -> None:
     frame, said = clf.history_, np.array(said)
     now = np.stack([frame.filter(like=f"{end}_").to_numpy() for end in ("low", "high")], axis=1)
     gaps = np.abs(now - said)
-    assert gaps.mean() < 0.03
-    assert gaps.max() < 0.2
+    assert gaps.mean() < 0.025
+    # Of few records other rows than then contradict the learner most.
+    assert np.quantile(gaps.max(axis=(1, 2)), 0.95) < 0.12
     wide, was_wide = (np.diff(ends, axis=1) for ends in (now, said))
     assert wide.mean() < 1.2 * was_wide.mean()
     assert wide.max() < was_wide.max() + 0.1

@@ -12,6 +12,7 @@ from priorshift._extras import need
 from priorshift._numerics import class_shares, row_argmax
 from priorshift._validation import check_chance, plain_labels
 from priorshift.insight.present import (
+    FEWEST_ROWS,
     interval_of,
     judged_then,
     no_history,
@@ -119,22 +120,10 @@ def _judged_past(deployment: Deployment, history: History) -> _Judged:
     As in the present (``believed.py``), but the difference is weighed class by class, with
     influence functions at the source prior: exact ones take milliseconds each.
     """
-    source, prior, linear = deployment.source, history.priors, reading(deployment.source)
-    rows, size = history.field("rows"), np.maximum(history.field("size"), 1.0)
-    ends = np.cumsum(rows)
-    begins = np.concatenate([[0.0], ends])
-    first = nearest_begin(begins, ends, size)
-    covered, size = (ends - begins[first])[:, None], size[:, None]
-
-    def recent(values: FloatArray) -> FloatArray:
-        """Means of the rows that a record rests on."""
-        sums = np.cumsum(np.vstack([np.zeros_like(values[:1]), rows[:, None] * values]), axis=0)
-        return np.asarray((sums[1:] - sums[first]) / covered)
-
-    gap = (recent(history.read) / source.prior) @ linear.inverse.T - recent(prior)
-    noise = _variance(source, project_simplex(recent(prior) + gap), covered)
-    own, K = _variance(source, prior, size), source.n_classes
-    far = (gap**2 / noise).sum(axis=1, keepdims=True) * (K - 1) / K
+    source, prior, K = deployment.source, history.priors, deployment.source.n_classes
+    size = np.maximum(history.field("size"), 1.0)[:, None]
+    gap, noise, far, covered = _held_against(source, history, size[:, 0])
+    own = _variance(source, prior, size)
     sums = own.sum(axis=1, keepdims=True), noise.sum(axis=1, keepdims=True)
     share = np.maximum(1.0 - (K - 1) / np.maximum(far, _TINY), sums[0] / (sums[0] + sums[1]))
     return _Judged(
@@ -142,6 +131,40 @@ def _judged_past(deployment: Deployment, history: History) -> _Judged:
         (1.0 - share) * own + share * noise,
         (1.0 - share) * size + share * covered,
     )
+
+
+def _held_against(source: Source, history: History, size: FloatArray) -> list[FloatArray]:
+    """How far rows are from what learners believed (R, K), and variances of that (R, K).
+
+    Also the gaps' sum of squares by their variances, and how many rows those are, (R, 1) each. They
+    are those that each record rests on, ``size`` (R,), or half of them, a quarter and so on where
+    these contradict it more, as in the present.
+    """
+    rows, linear, degrees = history.field("rows"), reading(source), source.n_classes - 1
+    ends = np.cumsum(rows)
+    begins, places = np.concatenate([[0.0], ends]), np.arange(len(rows))
+    sums = [
+        np.cumsum(np.vstack([np.zeros_like(table[:1]), rows[:, None] * table]), axis=0)
+        for table in (history.read, history.priors)
+    ]
+    there, best, found = np.ones(len(rows), dtype=bool), np.full((len(rows), 1), -np.inf), None
+    while there.any():
+        first = nearest_begin(begins, ends, size)
+        covered = (ends - begins[first])[:, None]
+        read, then = ((total[1:] - total[first]) / covered for total in sums)
+        gap = (read / source.prior) @ linear.inverse.T - then
+        noise = _variance(source, project_simplex(then + gap), covered)
+        far = (gap**2 / noise).sum(axis=1, keepdims=True) * degrees / (degrees + 1)
+        # By how many nats gaps are likelier where the variances are what explains them.
+        over = np.maximum(far / degrees, 1.0)
+        score = 0.5 * degrees * (over - 1.0 - np.log(over)) + np.log(covered)
+        here = [gap, noise, far, covered]
+        better = there[:, None] & (score > best)
+        found = here if found is None else [*map(lambda a, b: np.where(better, a, b), here, found)]
+        best = np.where(better, score, best)
+        size = 0.5 * np.minimum(size, covered[:, 0])
+        there &= (size >= FEWEST_ROWS) & (first < places)
+    return found or [history.priors, history.priors, *2 * [history.priors[:, :1]]]
 
 
 def _past_accuracies(

@@ -23,7 +23,7 @@ from priorshift.typing import FloatArray, IntArray
 # Of a shift that is less sure it is not said when it began.
 _SURE = 0.05
 # Fewer of the latest rows are not looked at by themselves.
-_FEWEST = 20.0
+FEWEST_ROWS = 20.0
 
 
 def effective_size(deployment: Deployment, stream: Stream) -> float:
@@ -97,7 +97,7 @@ def _halves(history: History, size: float) -> Iterator[History]:
         part = history.last_rows(size)
         yield part
         size = 0.5 * min(size, float(part.field("rows").sum()))
-        if size < _FEWEST or len(part.records) == 1:
+        if size < FEWEST_ROWS or len(part.records) == 1:
             return
 
 
