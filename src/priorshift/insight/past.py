@@ -15,8 +15,8 @@ from priorshift.insight.present import (
     FEWEST_ROWS,
     interval_of,
     judged_then,
+    last_on_held_out,
     no_history,
-    now_on_held_out,
     on_held_out,
 )
 from priorshift.monitoring.believed import as_known, covariance, reading
@@ -147,7 +147,9 @@ def _held_against(source: Source, history: History, size: FloatArray) -> list[Fl
         np.cumsum(np.vstack([np.zeros_like(table[:1]), rows[:, None] * table]), axis=0)
         for table in (history.read, history.priors)
     ]
-    there, best, found = np.ones(len(rows), dtype=bool), np.full((len(rows), 1), -np.inf), None
+    column = history.priors[:, :1]
+    found = [history.priors, history.priors, column, column]  # of the right shapes, all replaced
+    there, best = np.ones(len(rows), dtype=bool), np.full(column.shape, -np.inf)
     while there.any():
         first = nearest_begin(begins, ends, size)
         covered = (ends - begins[first])[:, None]
@@ -158,13 +160,13 @@ def _held_against(source: Source, history: History, size: FloatArray) -> list[Fl
         # By how many nats gaps are likelier where the variances are what explains them.
         over = np.maximum(far / degrees, 1.0)
         score = 0.5 * degrees * (over - 1.0 - np.log(over)) + np.log(covered)
-        here = [gap, noise, far, covered]
         better = there[:, None] & (score > best)
-        found = here if found is None else [*map(lambda a, b: np.where(better, a, b), here, found)]
+        here = (gap, noise, far, covered)
+        found = [np.where(better, new, old) for new, old in zip(here, found, strict=True)]
         best = np.where(better, score, best)
         size = 0.5 * np.minimum(size, covered[:, 0])
         there &= (size >= FEWEST_ROWS) & (first < places)
-    return found or [history.priors, history.priors, *2 * [history.priors[:, :1]]]
+    return found
 
 
 def _past_accuracies(
@@ -206,7 +208,7 @@ def _adapted(
     ):
         yield on_held_out(deployment, stream, prior, still, share, step)
     if newest:
-        yield now_on_held_out(deployment, stream)
+        yield last_on_held_out(deployment, stream)
 
 
 class Gains(NamedTuple):

@@ -190,12 +190,15 @@ def performance(
         found = _against(deployment, span.prior, max(span.size, span.rows), span)
         adapted = on_held_out(deployment, stream, span.prior, span.unchanged, share)
     else:
-        found, adapted = judged_by(deployment, stream), now_on_held_out(deployment, stream)
+        found, adapted = judged_by(deployment, stream), last_on_held_out(deployment, stream)
     return estimate_performance(source, found, adapted, level=level, rows=rows)
 
 
-def now_on_held_out(deployment: Deployment, stream: Stream) -> tuple[FloatArray, IntArray]:
-    """What the deployment would predict of held-out rows now, and the numbers of these rows."""
+def last_on_held_out(deployment: Deployment, stream: Stream) -> tuple[FloatArray, IntArray]:
+    """What held-out rows would get as rows of the last batch did, about, and their numbers.
+
+    What they would get as rows to come is in ``decisions/held_out.py``.
+    """
     source, learner, state = deployment.source, deployment.learner, stream.state
     prior, unchanged = learner.applied_prior(source, state), learner.unchanged(source, state)
     return on_held_out(deployment, stream, prior, unchanged, deployment.fallen_back(stream))

@@ -18,8 +18,8 @@ ID = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}$"
 HEADER = "inference-header-content-length"
 """Of requests and answers that are JSON with bytes after it: how long the JSON is."""
 
-Label = str | int | float | bool | None
 Value = str | int | float | bool | None
+Label = Value
 # No NUL: PostgreSQL keeps none.
 BatchId = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
 StreamId = Annotated[str, msgspec.Meta(pattern=ID)]
