@@ -248,7 +248,7 @@ def test_naive_bayes_with_forty_held_out_rows_comes_to_no_harm(seed):
     X = rows(y)
     on, off = (LabelShiftClassifier(model, safety=s).fit(X_held, held) for s in ("on", "off"))
     assert lost(on, X, y, 20) <= 1.0
-    assert lost(off, X, y, 20) > 5.0
+    assert lost(off, X, y, 20) > 3.0
     assert on.rehearsal_.rows[0].shift == "none"
 
 

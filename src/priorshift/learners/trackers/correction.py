@@ -6,9 +6,10 @@ at hand the held-out set can: the corrected class probabilities are
 .. math:: g_k(x) \propto f_k(x) \exp(\langle w_k, x \rangle),
 
 with w of least penalised log-loss, in the space of the first whitened principal components. The
-penalty is chosen by cross-fitting, and g is used only where it beats f on rows that it was not
-fitted on by more than the noise of that measurement. With g in the place of f all else stays as it
-is: it is moved to another class prior like f.
+penalty is chosen by cross-fitting: the largest whose log-loss, on rows that g was not fitted on, is
+no more than one standard error above the least; where f is within it as well, f stays as it is. The
+penalty of least log-loss tells classes apart by chance, and then the class prior is told worse.
+With g in the place of f all else stays as it is: it is moved to another class prior like f.
 
 Beside it a linear model learns online for the present class prior, on a sketch of the held-out set.
 Each class's rows are dealt into two halves. Each half trains its own model and judges the other's:
@@ -28,9 +29,9 @@ from scipy.optimize import minimize
 
 from priorshift._numerics import TINY, log_floored, one_hot, row_products, times_exp
 from priorshift._threads import ONE_THREAD
-from priorshift.calibration.base import Rows
+from priorshift.calibration.base import Rows, row_losses
 from priorshift.calibration.bounded import bounded, bounds_of, likelihood_ratios
-from priorshift.calibration.folds import without_each_fold
+from priorshift.calibration.folds import Scores, pick, without_each_fold
 from priorshift.errors import InputError
 from priorshift.source import Source
 from priorshift.source.derived import per_source
@@ -96,10 +97,10 @@ class Correction:
     components: FloatArray
     labels: IntArray
 
-    @property
+    @cached_property
     def used(self) -> bool:
         """Whether the correction pays."""
-        return bool(self.gain > self.noise)
+        return bool(self.slopes.any() or self.offsets.any())
 
     @cached_property
     def counts(self) -> IntArray:
@@ -251,40 +252,39 @@ def _measured(
     n, K = proba.shape
     F = np.column_stack([(X - centre) @ directions, np.ones(n)])
     logs = log_floored(proba, SMALLEST)
-    own = np.arange(n)
     fold, apart = _apart(source, rows)
-    before = np.empty(n)
+    reads = [log_floored(one, SMALLEST) for one in apart]
+    honest = [np.choose(fold[:, None], reads)]
+    losses = [row_losses(np.exp(honest[0]), labels)]
     W = np.zeros((_FOLDS, K, F.shape[1]))
-    best: tuple[float, FloatArray, float] | None = None
     for penalty in _PENALTIES:
         found = np.empty_like(logs)
         for k in range(_FOLDS):
             train, test = fold != k, fold == k
-            read = log_floored(apart[k], SMALLEST)
-            before[test] = -read[test, labels[test]]
-            W[k] = fit_tilt(read[train], F[train], labels[train], penalty, W[k])
-            bent = np.exp(log_softmax(read[test] + F[test] @ W[k].T))
+            W[k] = fit_tilt(reads[k][train], F[train], labels[train], penalty, W[k])
+            bent = np.exp(log_softmax(reads[k][test] + F[test] @ W[k].T))
             # As a batch is read: bounded by the rows that the correction was fitted on.
             after = supported(bent, apart[k][test], np.bincount(labels[train], minlength=K))
             found[test] = log_floored(after, SMALLEST)
-        loss = float(-found[own, labels].mean())
-        if best is not None and loss > best[0]:
+        honest.append(found)
+        losses.append(row_losses(np.exp(found), labels))
+        if losses[-1].mean() > losses[-2].mean():
             break
-        best = loss, found, penalty
-    assert best is not None
-    gains = before + best[1][own, labels]
-    gain, noise = float(gains.mean()), float(gains.std() / np.sqrt(n))
-    pays = gain > noise
-    tilt = fit_tilt(logs, F, labels, best[2], W.mean(axis=0)) if pays else np.zeros_like(W[0])
+    every, shares = np.array(losses), np.full(n, 1.0 / n)
+    best = pick(Scores(every, shares, every @ shares), "one-error")
+    gains = every[0] - every[best]
+    tilt = np.zeros_like(W[0])
+    if best:
+        tilt = fit_tilt(logs, F, labels, _PENALTIES[best - 1], W.mean(axis=0))
     slopes = tilt[:, :-1] @ directions.T
     return Correction(
         centre=centre,
         directions=directions,
         slopes=slopes,
         offsets=tilt[:, -1] - slopes @ centre,
-        gain=gain,
-        noise=noise,
-        logs=best[1] if pays else logs,
+        gain=float(gains.mean()),
+        noise=float(gains.std() / np.sqrt(n)),
+        logs=honest[best] if best else logs,
         components=F,
         labels=labels,
     )
