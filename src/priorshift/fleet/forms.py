@@ -1,7 +1,7 @@
 """Streams of a deployment as rows of numbers: how they learn, predict, and are told apart.
 
-``form_of`` finds the form for a deployment. Trackers, and ``auto`` where it reads no features, have
-a compiled step for many rows at once. Every other learner whose states keep their size is served by
+``form_of`` finds the form for a deployment. Trackers, and ``auto`` where it has no linear model,
+have a compiled step for many rows at once. Every other learner whose states keep their size is served by
 its own step, one stream after the other.
 """
 
@@ -72,7 +72,7 @@ def form_of(deployment: Deployment) -> TrackerForm | PlainForm:
     reading = source if held is None else held.source
     auto = type(inner) is Auto
     core = inner
-    if isinstance(inner, Auto) and auto and inner.correction(reading) is None:
+    if isinstance(inner, Auto) and auto and inner.online(reading) is None:
         core = Tracker()
     if isinstance(core, ComponentLearner) and core.has_plan and compiled.available():
         return TrackerForm(deployment, core, reading, careful, held, auto)
@@ -109,6 +109,7 @@ class TrackerForm:
     ) -> None:
         self._core, self._source, self._outer = core, source, deployment.source
         self._careful, self._held, self._auto = careful, held, auto
+        self._reads = deployment.learner if careful is None else careful.learner
         self._fresh = deployment.learner.start(deployment.source)
         self._plan: Plan = plan_of(core, source)
         if careful is not None and held is not None:
@@ -174,7 +175,8 @@ class TrackerForm:
         proba: FloatArray | None,
     ) -> None:
         """The same on one thread."""
-        plain = likelihoods(self._source, batch)
+        read = self._read(batch)
+        plain = likelihoods(self._source, read)
         ratios = with_labels(plain, batch.known)
         called = _NOTHING_CALLED
         if self._careful is not None:
@@ -190,12 +192,17 @@ class TrackerForm:
             proba[...] = tracked
             return
         belief = records[which, self._plan.place(fields.UNCHANGED)]
-        proba[...] = self._mixed(np.repeat(belief, np.diff(starts)), batch, tracked)
+        proba[...] = self._mixed(np.repeat(belief, np.diff(starts)), read, tracked)
 
-    def _mixed(self, belief: FloatArray, batch: Batch, tracked: FloatArray) -> FloatArray:
+    def _read(self, batch: Batch) -> Batch:
+        """The batch as the trackers read it."""
+        read: Batch = self._reads.read(self._source, batch)
+        return read
+
+    def _mixed(self, belief: FloatArray, read: Batch, tracked: FloatArray) -> FloatArray:
         """Probabilities of f0 as far as nothing has changed, of the tracker for the rest."""
         assert self._held is not None
-        return answered(self._held, belief, batch.proba, batch.f0_proba, tracked)
+        return answered(self._held, belief, read.proba, read.f0_proba, tracked)
 
     def forecasts(self, records: FloatArray) -> FloatArray:
         """The class priors (M, K) that streams expect of their next batch."""
@@ -206,6 +213,7 @@ class TrackerForm:
 
     def predict(self, records: FloatArray, of: IntArray, batch: Batch) -> FloatArray:
         """Class probabilities (n, K) of rows of a batch; row i belongs to the stream ``of[i]``."""
+        batch = self._read(batch)
         proba = reweight_by(likelihoods(self._source, batch), self.forecasts(records)[of])
         if self._careful is None or self._held is None:
             return proba
@@ -244,7 +252,7 @@ class TrackerForm:
 
     def ratios(self, batch: Batch) -> FloatArray:
         """The likelihood ratios (n, K) that streams learn from."""
-        return with_labels(likelihoods(self._source, batch), batch.known)
+        return with_labels(likelihoods(self._source, self._read(batch)), batch.known)
 
     def tilt(self, records: FloatArray, factors: FloatArray) -> None:
         """Multiply what records (M, W) have counted by factors (M, K), in place; sums stay."""

@@ -15,8 +15,10 @@ from priorshift.learners.trackers.components import Judged, bayes, read_held_out
 from priorshift.learners.trackers.correction import (
     SMALLEST,
     Correction,
+    corrected,
     correction,
     judged_step,
+    on_probabilities,
     sketch_of,
     some_rows,
 )
@@ -66,13 +68,14 @@ class Auto(Learner):
         + T \ln\frac{1}{1 - share},
 
     with :math:`w_1` 0.9 for the reweighted f and 0.1 for the linear model. With class probabilities
-    alone, a sketch in the place of the held-out set, more than 50 classes, or fewer than 6 rows of
-    some class there is the tracker only.
+    alone f is corrected on their logarithms, and there is no linear model beside it. With a sketch
+    in the place of the held-out set, more than 50 classes, or fewer than 6 rows of some class there
+    is the tracker only.
 
     Parameters
     ----------
     linear : bool
-        False leaves out everything that reads features; that is ``Tracker()``.
+        False leaves out the correction and the linear model; that is ``Tracker()``.
     share : float
         Trust that the members lend to each other every round.
     rows : int
@@ -107,8 +110,8 @@ class Auto(Learner):
         return self.linear
 
     def threads(self, source: Source, state: AutoState) -> AbstractContextManager[Any]:
-        """Those of the tracker, where there is nothing else."""
-        if self.correction(source) is None:
+        """Those of the tracker, where no linear model learns beside it."""
+        if self.online(source) is None:
             return _TRACKER.threads(source, state.tracker)
         return super().threads(source, state)
 
@@ -116,9 +119,13 @@ class Auto(Learner):
         """What features add to f, None where they are not read."""
         return correction(source) if self.linear else None
 
+    def online(self, source: Source) -> Correction | None:
+        """The same where a linear model learns beside it: f's own probabilities gain none by it."""
+        return None if on_probabilities(source) else self.correction(source)
+
     def start(self, source: Source) -> AutoState:
         """The tracker at its start; the linear model at zero, which is the tracker too."""
-        found = self.correction(source)
+        found = self.online(source)
         K, d = source.n_classes, source.risk.XT.shape[0] if found is not None else 0
         width = 0 if found is None else found.components.shape[1]
         return AutoState(
@@ -132,18 +139,18 @@ class Auto(Learner):
 
     def predict_proba(self, source: Source, state: AutoState, batch: Batch) -> FloatArray:
         """Class probabilities of the members, mixed."""
-        found = self.correction(source)
-        proba = _TRACKER.predict_proba(source, state.tracker, _read(found, batch))
-        return proba if found is None else self._mixed(state, proba, batch.features)
+        proba = _TRACKER.predict_proba(source, state.tracker, self.read(source, batch))
+        if self.online(source) is None:
+            return proba
+        return self._mixed(state, proba, batch.features)
 
     def predict_held_out(self, source: Source, state: AutoState) -> FloatArray:
         """Class probabilities of the held-out set: of each row by what was fitted without it."""
-        found = self.correction(source)
-        if found is None:
-            return _TRACKER.predict_held_out(source, state.tracker)
-        batch = source.held_out
+        batch, found = source.held_out, self.online(source)
         read = batch._replace(proba=read_held_out(self, source))
         proba = _TRACKER.predict_proba(source, state.tracker, read)
+        if found is None:
+            return proba
         bent = self._bent(state, proba, batch.features)
         # A row of one half is predicted by the model that has learned from the other half.
         rows, half = some_rows(source), found.halves
@@ -181,8 +188,8 @@ class Auto(Learner):
 
     def judged(self, source: Source, state: AutoState, batch: Batch, predict: bool) -> Judged:
         """Learn from a batch; say how likely it was, and predict its rows if asked to."""
-        found = self.correction(source)
-        seen = _TRACKER.judged(source, state.tracker, _read(found, batch), predict)
+        found = self.online(source)
+        seen = _TRACKER.judged(source, state.tracker, self.read(source, batch), predict)
         state = self._learned(source, found, state, seen.state)
         if found is None or seen.proba is None:
             return seen._replace(state=state)
@@ -190,7 +197,7 @@ class Auto(Learner):
 
     def read(self, source: Source, batch: Batch) -> Batch:
         """The batch as the tracker reads it, with f corrected where that pays."""
-        return _read(self.correction(source), batch)
+        return corrected(self.correction(source), source, batch)
 
     def held_out(self, source: Source) -> tuple[FloatArray, AnyArray]:
         """What the tracker reads of the held-out set, honestly, and of which of its rows."""
@@ -216,12 +223,12 @@ class Auto(Learner):
         self, source: Source, before: AutoState, after: AutoState, batch: Batch
     ) -> FloatArray:
         """What correcting a batch will need, should labels of it come late."""
-        batch = _read(self.correction(source), batch)
-        return _TRACKER.trace(source, before.tracker, after.tracker, batch)
+        read = self.read(source, batch)
+        return _TRACKER.trace(source, before.tracker, after.tracker, read)
 
     def correct(self, source: Source, state: AutoState, late: Late) -> AutoState:
         """The tracker's belief with labels of an old batch; the linear model stays as it is."""
-        late = late._replace(batch=_read(self.correction(source), late.batch))
+        late = late._replace(batch=self.read(source, late.batch))
         return state._replace(tracker=_TRACKER.correct(source, state.tracker, late))
 
     def prior(self, source: Source, state: AutoState) -> FloatArray:
@@ -251,25 +258,23 @@ class Auto(Learner):
 
         The correction is cross-fitted, and each half of the rows has the other half's model.
         """
-        found = self.correction(source)
+        found = self.online(source)
         if found is None:
-            return _TRACKER.held_out_proba(source, state.tracker, prior, unchanged, step)
+            read, rows = self.held_out(source)
+        else:
+            read, rows = np.exp(found.logs), some_rows(source)
+        proba, rows = reweight(read[::step], prior / source.prior), rows[::step]
+        if found is None:
+            return proba, rows
         some = np.arange(0, len(found.labels), step)
-        proba = reweight(np.exp(found.logs[some]), prior / source.prior)
         weights, bent = shared(state.weights, self.share), np.empty_like(proba)
         half = (some - (np.cumsum(found.counts) - found.counts)[found.labels[some]]) % 2
         for own in (0, 1):
             tilt = found.components[some[half == own]] @ state.models[1 - own].T
             bent[half == own] = times_exp(proba[half == own], tilt, SMALLEST)
-        return weights[0] * proba + weights[1] * bent, some_rows(source)[some]
+        return weights[0] * proba + weights[1] * bent, rows
 
     def regimes_seen(self, source: Source, state: AutoState) -> RegimesSeen:
         """The regimes of the stream so far, oldest first."""
         return _TRACKER.regimes_seen(source, state.tracker)
 
-
-def _read(found: Correction | None, batch: Batch) -> Batch:
-    """The batch with f corrected, where that pays."""
-    if found is None or not found.used:
-        return batch
-    return batch._replace(proba=found(batch.proba, batch.features))

@@ -9,9 +9,12 @@ with w of least penalised log-loss, in the space of the first whitened principal
 penalty is chosen by cross-fitting: the largest whose log-loss, on rows that g was not fitted on, is
 no more than one standard error above the least; where f is within it as well, f stays as it is. The
 penalty of least log-loss tells classes apart by chance, and then the class prior is told worse.
-With g in the place of f all else stays as it is: it is moved to another class prior like f.
+With g in the place of f all else stays as it is: it is moved to another class prior like f. Without
+features of its own, x are the logarithms of f's own probabilities: calibration has one penalty for
+all of their directions, here those in which they hardly vary are as near as the others.
 
-Beside it a linear model learns online for the present class prior, on a sketch of the held-out set.
+Beside it, on features of its own, a linear model learns online for the present class prior, on a
+sketch of the held-out set.
 Each class's rows are dealt into two halves. Each half trains its own model and judges the other's:
 what is measured is never what was trained on.
 """
@@ -33,7 +36,7 @@ from priorshift.calibration.base import Rows, row_losses
 from priorshift.calibration.bounded import bounded, bounds_of, likelihood_ratios
 from priorshift.calibration.folds import Scores, pick, without_each_fold
 from priorshift.errors import InputError
-from priorshift.source import Source
+from priorshift.source import Batch, Source
 from priorshift.source.derived import per_source
 from priorshift.source.model import log_probabilities
 from priorshift.typing import FloatArray, IntArray
@@ -131,7 +134,8 @@ class Correction:
 
     def check(self, source: Source) -> None:
         """Refuse arrays that do not fit each other or the source, as a damaged file may hold."""
-        d, K = len(source.risk.XT), source.n_classes
+        K = source.n_classes
+        d = K if on_probabilities(source) else len(source.risk.XT)
         n, m = len(self.labels), self.directions.shape[-1]
         shapes = {
             "centre": (d,),
@@ -183,10 +187,10 @@ def log_softmax(scores: FloatArray) -> FloatArray:
 
 
 def correction(source: Source) -> Correction | None:
-    """Fit and measure the correction once for a source; None without features or enough rows.
+    """Fit and measure the correction once for a source; None without enough rows.
 
-    Probabilities alone are no features: their calibration has used them already. A sketch in the
-    place of the held-out set has lost which features go with which probabilities.
+    Also where it has only f's own probabilities to read, and does not pay. A sketch in the place of
+    the held-out set has lost which features go with which probabilities.
     """
     if "correction" not in source.derived:
         source.derived["correction"] = _found(source)
@@ -194,21 +198,38 @@ def correction(source: Source) -> Correction | None:
     return found
 
 
+def on_probabilities(source: Source) -> bool:
+    """Whether there is nothing to correct by but f's own probabilities."""
+    return not source.has_features or source.features.map is log_probabilities
+
+
+def corrected(found: Correction | None, source: Source, batch: Batch) -> Batch:
+    """The batch with f corrected, where that pays."""
+    if found is None:
+        return batch
+    own = on_probabilities(source)
+    X = log_probabilities(batch.f0_proba) if own else batch.features
+    return batch._replace(proba=found(batch.proba, X), raw=batch.f0_proba)
+
+
 def _found(source: Source) -> Correction | None:
-    data = source.risk
+    data, own = source.risk, on_probabilities(source)
     if data.shuffled or data.weights is not None or data.XT.shape[1] != len(source.labels):
         return None
-    if source.features.map is log_probabilities or source.n_classes > _MOST_CLASSES:
-        return None
-    if source.counts.min() < _FEWEST_OF_A_CLASS:
+    if source.n_classes > _MOST_CLASSES or source.counts.min() < _FEWEST_OF_A_CLASS:
         return None
     with ONE_THREAD:  # the bits depend on the machine alone
         rows = some_rows(source)
-        X = np.asarray(source.risk.XT[:, rows].T, dtype=np.float64)
-        centre, directions = _basis(X, source.features.intercept)
+        if own:
+            X, intercept = log_probabilities(source.f0_proba[rows]), False
+        else:
+            X = np.asarray(source.risk.XT[:, rows].T, dtype=np.float64)
+            intercept = source.features.intercept
+        centre, directions = _basis(X, intercept)
         if directions.shape[1] == 0:
             return None
-        return _measured(X, centre, directions, source, rows)
+        found = _measured(X, centre, directions, source, rows)
+        return found if found.used or not own else None
 
 
 @per_source
