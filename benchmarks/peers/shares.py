@@ -11,7 +11,7 @@ from abstention.calibration import TempScaling
 from abstention.label_shift import EMImbalanceAdapter
 from quapy.method.aggregative import EMQ, KDEyML
 
-from benchmarks.peers.problems import names, problem
+from benchmarks.peers.problems import MANY_CLASSES, names, problem
 from benchmarks.peers.tables import Column, show
 from priorshift.learners import Tracker
 from priorshift.priors import MLLS, ForeignEstimator
@@ -34,8 +34,8 @@ def table(quick: bool) -> list[str]:
     number, rows = (8, 50) if quick else (200, 100)
     losses = []
     for name in ["digits"] if quick else names():
-        fewer = 40 if name == "26 classes" else number  # KDEy-ML takes seconds a batch there
-        losses += [f"shares, {name}: {loss}" for loss in _one(name, min(number, fewer), rows)]
+        fewer = min(40, number) if name == MANY_CLASSES else number
+        losses += [f"shares, {name}: {loss}" for loss in _one(name, fewer, rows)]
     return losses
 
 

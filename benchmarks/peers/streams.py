@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 import numpy as np
 
 from benchmarks.peers.tables import Column, show
 from benchmarks.practice import SHIFTS, subjects
-from benchmarks.probabilities import PROBLEMS, weak
+from benchmarks.probabilities import problems, titled, weak
 from priorshift.datasets import load_dataset
 from priorshift.datasets.files import named_file
 from priorshift.datasets.offline import offline_stage
@@ -30,7 +31,8 @@ AHEAD = {"uogd": (0.4, 0.7), "flh-ftl": (0.14, 0.45)}
 DEFAULTS = {"fth": (3.07, 1.84), "ftfwh": (9.09, 8.05)}
 _PROBABILITIES = """\
 Class probabilities of {title} and nothing else, ten rows a batch, {rounds} rounds, predict first,
-{seeds} seeds: errors in %. "rival:" is our own code of the published algorithm, on the logarithms.
+{seeds} splits into rows to train on, held-out rows and the stream's, each with a seed of its own:
+errors in %. "rival:" is our own code of the published algorithm, on the logarithms.
 """
 _FORMS = f"""\
 {LOGITS}, ten rows a batch, {{rounds}} rounds, predict first, {{seeds}} seeds: by how many points
@@ -51,9 +53,8 @@ def table(quick: bool) -> list[str]:
         print(f"streams: left out, {LOGITS} is not in the data folder\n")
         return []
     losses = []
-    for name, model in PROBLEMS[:1] if quick else PROBLEMS:
-        if named_file(name).exists():
-            losses += _probabilities(name, model, rounds, seeds)
+    for name, model in problems()[:1] if quick else problems():
+        losses += _probabilities(name, model, rounds, seeds)
     return losses + _forms(rounds, seeds) + _constant(20 * rounds, seeds)
 
 
@@ -80,19 +81,29 @@ def _by_shift(learner: Learner, source: Source, data, ends, rounds: int, seeds: 
 
 
 def _probabilities(name: str, model, rounds: int, seeds: int) -> list[str]:
-    problem = weak(name, model)
-    calibrated = problem.source.calibrated("auto")
     methods = {
-        "auto": (Auto(), calibrated),
-        "rival: uogd": (UOGD(horizon=rounds), problem.source),
-        'rival: uogd, "practice"': (UOGD(preset="practice"), problem.source),
+        "auto": (Auto(), "auto"),
+        "rival: uogd": (UOGD(horizon=rounds), None),
+        'rival: uogd, "practice"': (UOGD(preset="practice"), None),
     }
-    found = {}
-    for method, (learner, source) in methods.items():
-        try:
-            found[method] = _by_shift(learner, source, problem, problem.ends, rounds, seeds)
-        except ValueError:  # a confusion matrix without an inverse
-            print(f"{method}: cannot start on {name}")
+    found: dict[str, dict[str, list[float]]] = {method: defaultdict(list) for method in methods}
+    for seed in range(seeds):
+        problem = weak(name, model, split=seed)
+        priors = {
+            f"{shift} {seed}": shift_by_name(shift).priors(*problem.ends, rounds, seed)
+            for shift in SHIFTS
+        }
+        for method in list(found):
+            learner, calibration = methods[method]
+            source = problem.source.calibrated(calibration)
+            try:
+                errors = _errors(learner, source, problem, priors, rows=10)
+            except ValueError:  # a confusion matrix without an inverse
+                print(f"{method}: cannot start on {name}")
+                del found[method]
+                continue
+            for shift, error in zip(SHIFTS, errors.values(), strict=True):
+                found[method][shift].append(error)
     columns = [
         Column(shift, {method: by[shift] for method, by in found.items()}, 2) for shift in SHIFTS
     ]
@@ -100,7 +111,7 @@ def _probabilities(name: str, model, rounds: int, seeds: int) -> list[str]:
         method: np.mean([by[shift] for shift in SHIFTS], axis=0) for method, by in found.items()
     }
     columns.append(Column("mean", means, 2))
-    title = f"{name} ({model})" if model is not None else name
+    title = titled(name, model)
     text = _PROBABILITIES.format(title=title, rounds=rounds, seeds=seeds)
     lost = show(text, columns, {"mean": "auto"})
     return [f"streams, probabilities of {title}: {loss}" for loss in lost]

@@ -14,9 +14,11 @@ from sklearn.linear_model import LogisticRegression
 from checks import state_bytes
 from priorshift import Fleet, LabelShiftClassifier
 from priorshift.errors import InputError, PriorshiftError, PriorshiftWarning
+from priorshift.fleet.forms import TrackerForm
 from priorshift.fleet.ids import Names, as_keys, grouped
 from priorshift.fleet.memory import Live, Memory
 from priorshift.learners import ATLAS, FTH, Auto
+from priorshift.learners.trackers.correction import correction
 from priorshift.risk import compiled
 
 
@@ -89,6 +91,19 @@ def test_streams_of_classes_with_few_rows_are_those_of_the_learner(rows):
 def test_together_is_each_alone(make, rows, learner, safety):
     clf = make(learner, safety=safety, guard=False)
     compare(Fleet(clf), Alone(clf), rows, rounds=12, streams=12)
+
+
+@pytest.mark.parametrize("safety", ["on", "off"])
+def test_together_is_each_alone_where_probabilities_are_corrected(rows, safety):
+    P, y = probabilities(600, 4, 0)
+    P = P * P[:, [0, 2, 2, 3]] ** [-0.7, 0.8, 0.0, 0.0]  # columns that calibration cannot part
+    P /= P.sum(axis=1, keepdims=True)
+    clf = LabelShiftClassifier.from_probabilities(P, y, safety=safety, guard=False)
+    held = clf.learner_.held(clf.source_).source if safety == "on" else clf.source_
+    assert correction(held).used
+    fleet = Fleet(clf)
+    assert isinstance(fleet._form, TrackerForm)
+    compare(fleet, Alone(clf), rows, rounds=12, streams=12)
 
 
 @pytest.mark.parametrize("classes", [2, 11])

@@ -148,6 +148,66 @@ def test_a_correction_is_used_where_it_pays(poor, good, black_box, blobs):
     assert correction(good)(untouched.proba, untouched.features) is untouched.proba
 
 
+def mixed_up(n, seed, K=4):
+    """Probabilities and labels of a model that has confused the scales of its columns."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, K, n)
+    Z = rng.normal(size=(n, K)) + 2.0 * (np.arange(K) == y[:, None])
+    Z[:, 0] *= 0.3
+    Z[:, 1] += 0.8 * Z[:, 2]
+    P = np.exp(Z)
+    return P / P.sum(axis=1, keepdims=True), y
+
+
+@pytest.fixture(scope="module")
+def bent():
+    """Probabilities alone, that their calibration does not make right by itself."""
+    model = ProbabilityModel(classes=[0, 1, 2, 3])
+    return build_source(model, *mixed_up(600, 0), features=log_probabilities, calibration="auto")
+
+
+def test_probabilities_alone_are_corrected_on_their_logarithms(bent):
+    found = correction(bent)
+    assert found.used
+    P, y = mixed_up(20_000, 1)
+    batch, rows = bent.read(P), np.arange(len(y))
+    after = found(batch.proba, np.log(P))
+    gain = np.log(after[rows, y]).mean() - np.log(batch.proba[rows, y]).mean()
+    assert gain > 0.3 * found.gain
+    np.testing.assert_allclose(Auto().read(bent, batch).proba, after, atol=1e-9)
+
+
+def test_on_probabilities_auto_is_a_tracker_of_what_was_corrected(bent):
+    auto, tracker = Auto(), Tracker()
+    own, plain = auto.start(bent), tracker.start(bent)
+    assert own.models.size == own.slopes.size == 0
+    for seed in range(3):
+        batch = bent.read(mixed_up(50, 10 + seed)[0])
+        read = auto.read(bent, batch)
+        before = auto.predict_proba(bent, own, batch)
+        assert (before == tracker.predict_proba(bent, plain, read)).all()
+        own, found = auto.adapt_predict(bent, own, batch)
+        plain, expected = tracker.adapt_predict(bent, plain, read)
+        assert (found == expected).all()
+        assert state_bytes(own.tracker) == state_bytes(plain)
+
+
+def test_a_model_of_what_has_no_features_is_corrected_like_its_probabilities(bent):
+    """Rows that are names of rows: nothing but what the model says of them can be read."""
+    P, y = mixed_up(600, 0)
+    names = np.array([f"row {i}" for i in range(len(P))])
+    model = LabelShiftClassifier(
+        lambda X: P[[int(name[4:]) for name in X]], calibration="auto", safety="off"
+    ).fit(names, y)
+    assert not model.source_.has_features
+    alone, found = correction(bent), correction(model.source_)
+    np.testing.assert_allclose(found.slopes, alone.slopes, atol=1e-6)
+    assert found.gain == pytest.approx(alone.gain, abs=1e-6)
+    proba = model.adapt_predict_proba(names[:40])
+    expected = Auto().adapt_predict(bent, Auto().start(bent), bent.read(P[:40]))[1]
+    np.testing.assert_allclose(proba, expected, atol=1e-6)
+
+
 def test_the_hold_out_is_measured_by_maps_of_other_rows(poor):
     """Its honest loss is above that of the map fitted on all of it."""
     found, rows = correction(poor), np.arange(len(poor.labels))

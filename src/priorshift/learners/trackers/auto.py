@@ -277,4 +277,3 @@ class Auto(Learner):
     def regimes_seen(self, source: Source, state: AutoState) -> RegimesSeen:
         """The regimes of the stream so far, oldest first."""
         return _TRACKER.regimes_seen(source, state.tracker)
-
