@@ -1,8 +1,8 @@
 """Streams of a deployment as rows of numbers: how they learn, predict, and are told apart.
 
 ``form_of`` finds the form for a deployment. Trackers, and ``auto`` where it has no linear model,
-have a compiled step for many rows at once. Every other learner whose states keep their size is served by
-its own step, one stream after the other.
+have a compiled step for many rows at once. Every other learner whose states keep their size is
+served by its own step, one stream after the other.
 """
 
 from __future__ import annotations
