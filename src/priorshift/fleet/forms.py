@@ -109,7 +109,7 @@ class TrackerForm:
     ) -> None:
         self._core, self._source, self._outer = core, source, deployment.source
         self._careful, self._held, self._auto = careful, held, auto
-        self._reads = deployment.learner if careful is None else careful.learner
+        self._reads: Any = deployment.learner if careful is None else careful.learner
         self._fresh = deployment.learner.start(deployment.source)
         self._plan: Plan = plan_of(core, source)
         if careful is not None and held is not None:
