@@ -51,7 +51,7 @@ PROBLEMS: tuple[tuple[str, Any], ...] = (
     ("cifar10_resnet18_logits", None),
     ("arxiv2025_stream", 5),
     ("arxiv2025_stream", 20),
-    ("cifar10_patchfeat", 10),
+    ("cifar10_patchfeat", 64),
     ("pendigits", 8),
     ("pendigits", 16),
     ("pendigits", GaussianNB()),

@@ -15,7 +15,7 @@ import pandas as pd
 from benchmarks.peers.problems import names, problem
 from benchmarks.peers.tables import Column, show
 from priorshift import insight
-from priorshift.learners import Tracker
+from priorshift.learners import Auto
 from priorshift.simulation.shifts import shift_by_name
 from priorshift.source import Source
 from priorshift.stream import Deployment
@@ -24,7 +24,7 @@ from priorshift.typing import FloatArray
 _TITLE = """\
 Accuracy without labels, {name}: mean distance, in points, of the estimate from the accuracy that
 labels show, over {chunks} chunks of {rows} rows while the class prior swings ("sin"); of the model
-as it is, and of predictions adapted by `tracker` (which CBPE is given as they are). CBPE and
+as it is, and of predictions adapted by `auto` (which CBPE is given as they are). CBPE and
 `accuracy_of` read the chunk's own predictions, `accuracy` knows its class prior alone.
 """
 
@@ -47,7 +47,7 @@ def table(quick: bool) -> list[str]:
 def _errors(source: Source, population, chunks: int, rows: int):
     K, rng = source.n_classes, np.random.default_rng(4)
     priors = shift_by_name("sin").priors(np.full(K, 1 / K), np.eye(K)[0], chunks, 0)
-    deployment = Deployment(source, Tracker())
+    deployment = Deployment(source, Auto())
     stream, truth = deployment.start(), defaultdict(list)
     ours: dict[str, list[list[float]]] = defaultdict(list)
     read: dict[str, list[FloatArray]] = defaultdict(list)

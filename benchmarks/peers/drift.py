@@ -1,4 +1,4 @@
-"""The class prior of drifting streams: EM on each batch, on a window of ten, and a tracker."""
+"""Class priors of drifting streams: EM on each batch, on a window of ten, and our default."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from quapy.method.aggregative import EMQ
 
 from benchmarks.peers.problems import names, problem
 from benchmarks.peers.tables import Column, show
-from priorshift.learners import Tracker
+from priorshift.learners import Auto
 from priorshift.priors import ForeignEstimator
 from priorshift.simulation.protocols import absolute_error
 from priorshift.simulation.shifts import shift_by_name
@@ -40,14 +40,14 @@ def table(quick: bool) -> list[str]:
                         found[f"{shift}, {rows} rows"][method].append(error)
         columns = [Column(each, values) for each, values in found.items()]
         title = _TITLE.format(name=name, rounds=rounds, seeds=seeds)
-        lost = show(title, columns, dict.fromkeys(found, "prior_ (tracker)"))
+        lost = show(title, columns, dict.fromkeys(found, "prior_ (auto)"))
         losses += [f"drift, {name}: {loss}" for loss in lost]
     return losses
 
 
 def _stream(source, population, priors, rows, seed) -> dict[str, float]:
     rng = np.random.default_rng(seed)
-    deployment, em = Deployment(source, Tracker()), ForeignEstimator(EMQ())
+    deployment, em = Deployment(source, Auto()), ForeignEstimator(EMQ())
     stream, window = deployment.start(), deque(maxlen=10)
     errors: dict[str, list[float]] = defaultdict(list)
     for prior in priors:
@@ -59,7 +59,7 @@ def _stream(source, population, priors, rows, seed) -> dict[str, float]:
             np.concatenate([one.proba for one in window]),
             np.concatenate([one.features for one in window]),
         )
-        errors["prior_ (tracker)"].append(absolute_error(prior, deployment.prior(stream)))
+        errors["prior_ (auto)"].append(absolute_error(prior, deployment.prior(stream)))
         errors["QuaPy: EMQ, batch"].append(absolute_error(prior, em.raw(source, batch)))
         errors["QuaPy: EMQ, window"].append(absolute_error(prior, em.raw(source, together)))
     return {method: float(np.mean(values)) for method, values in errors.items()}

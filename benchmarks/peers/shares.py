@@ -13,7 +13,7 @@ from quapy.method.aggregative import EMQ, KDEyML
 
 from benchmarks.peers.problems import MANY_CLASSES, names, problem
 from benchmarks.peers.tables import Column, show
-from priorshift.learners import Tracker
+from priorshift.learners import Auto
 from priorshift.priors import MLLS, ForeignEstimator
 from priorshift.simulation.protocols import absolute_error, relative_absolute_error, upp
 from priorshift.source import Batch, Source
@@ -25,7 +25,8 @@ _TITLE = """\
 Prevalence of single batches of {rows} rows, {name}, {number} class priors drawn uniformly (UPP),
 each batch the first of its stream. AE and RAE against the shares of the rows that were drawn
 ("rows"), and against the class prior that they were drawn with ("prior"); ms: time of a batch. All
-read f0 as calibrated by ours on the held-out set, but for "BCTS", which calibrates by itself.
+have the model's class probabilities and nothing else; QuaPy's read them as calibrated by ours on
+the held-out set, "BCTS" calibrates by itself.
 """
 
 
@@ -61,25 +62,25 @@ def _one(name: str, number: int, rows: int) -> list[str]:
             found["RAE prior"][method].append(relative_absolute_error(prior, shares, rows))
     order = ("AE rows", "RAE rows", "AE prior", "RAE prior")
     columns = [Column(each, found[each]) for each in order] + [Column("ms", found["ms"], 2)]
-    counted = dict.fromkeys(order[:2], "batch_shares (tracker)")
-    believed = dict.fromkeys(order[2:], "prior_ (tracker)")
+    counted = dict.fromkeys(order[:2], "batch_shares (auto)")
+    believed = dict.fromkeys(order[2:], "prior_ (auto)")
     title = _TITLE.format(rows=rows, name=name, number=number)
     return show(title, columns, {**counted, **believed})
 
 
 def _methods(source: Source) -> dict[str, Estimate]:
-    deployment = Deployment(source, Tracker())
+    deployment = Deployment(source, Auto())
     foreign = {
         "QuaPy: EMQ": ForeignEstimator(EMQ()),
         "QuaPy: KDEy-ML": ForeignEstimator(KDEyML()),
     }
 
-    def tracked(batch: Batch) -> FloatArray:
+    def told(batch: Batch) -> FloatArray:
         return deployment.prior(deployment.step(deployment.start(), batch)[0])
 
     methods: dict[str, Estimate] = {
-        "batch_shares (tracker)": lambda batch: deployment.batch_shares(deployment.start(), batch),
-        "prior_ (tracker)": tracked,
+        "batch_shares (auto)": lambda batch: deployment.batch_shares(deployment.start(), batch),
+        "prior_ (auto)": told,
         "mlls": lambda batch: MLLS().raw(source, batch),
     }
     for name, estimator in foreign.items():
