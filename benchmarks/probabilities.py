@@ -91,7 +91,7 @@ def weak(name: str, model: Any, split: int = 0) -> Weak:
     order, classes = np.random.default_rng(split).permutation(len(y)), list(range(int(y.max()) + 1))
     held = HELD
     if model is None:
-        P, order, held = X, order, len(order) // 2
+        P, held = X, len(order) // 2
     else:
         trained, held = min(TRAINED, len(order) // 3), min(HELD, len(order) // 3)
         train, order = order[:trained], order[trained:]

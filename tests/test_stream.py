@@ -10,8 +10,9 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
+import priorshift
 from checks import every_learner, state_bytes
-from priorshift import LabelShiftClassifier
+from priorshift import Fleet, LabelShiftClassifier
 from priorshift import stream as stream_module
 from priorshift.calibration.bounded import BoundedMap
 from priorshift.datasets import load_dataset
@@ -153,7 +154,9 @@ def test_cut_and_flipped_bytes_are_refused(source):
     for place in (*range(60), *rng.integers(0, len(data), 300).tolist()):
         altered = bytearray(data)
         altered[place] ^= 1 << int(rng.integers(8))
-        with pytest.raises(FileFormatError, match="cut short or altered"):
+        # Of the number of the format, one bit makes that of an older one.
+        what = "cut short or altered" + "|have format" * (place in range(4, 8))
+        with pytest.raises(FileFormatError, match=what):
             stream_from_bytes(deployment, bytes(altered))
     with pytest.raises(FileFormatError):
         stream_from_bytes(deployment, data + bytes(8))
@@ -272,6 +275,32 @@ def test_what_is_derived_from_a_source_is_saved_with_it(tmp_path):
     one, two = (c.source_.derived["correction"] for c in (clf, again))
     assert one.directions.tobytes() == two.directions.tobytes()
     assert one.logs.tobytes() == two.logs.tobytes()
+
+
+def confused(n, seed):
+    """Probabilities and labels of a model that has confused the scales of its columns."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 4, n)
+    Z = rng.normal(size=(n, 4)) + 2.0 * (np.arange(4) == y[:, None])
+    Z[:, 0] *= 0.3
+    Z[:, 1] += 0.8 * Z[:, 2]
+    return np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True), y
+
+
+@pytest.mark.parametrize("safety", ["on", "off"])
+@pytest.mark.parametrize("kind", ["classifier", "fleet"])
+def test_a_correction_on_probabilities_is_there_before_the_first_batch(tmp_path, kind, safety):
+    """Saved and loaded at any time, a stream goes on bit by bit."""
+    clf = LabelShiftClassifier.from_probabilities(*confused(600, 0), safety=safety)
+    assert clf.source_.derived["correction"].used
+    ids = () if kind == "classifier" else (np.arange(40) % 3,)
+    here = clf if kind == "classifier" else Fleet(clf)
+    for seed in range(3):
+        here.save(tmp_path / "file")
+        again = priorshift.load(tmp_path / "file")
+        rows = confused(40, 10 + seed)[0]
+        expected = here.adapt_predict_proba(*ids, rows)
+        assert (again.adapt_predict_proba(*ids, rows) == expected).all()
 
 
 def test_adapting_and_predicting_at_once_is_one_pass_of_the_model():

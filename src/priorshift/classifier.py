@@ -720,12 +720,10 @@ class LabelShiftClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             with interruptible():
                 return self.deployment_.predict_proba(self.stream_, batch)
         source = self.source_
-        learner: Any = getattr(self.learner_, "learner", self.learner_)
         if isinstance(prior, Mapping):
             prior = by_label(prior, source.classes, "prior")
         told = known(source, prior).prior
-        read = learner.read(source, batch) if learner.weighs_batches else batch
-        return reweight(read.proba, told / source.prior)
+        return reweight(self.learner_.read(source, batch).proba, told / source.prior)
 
     def batch_shares(self, X: Any, y: Any = None) -> FloatArray:
         """The shares (K,) of the classes among these rows themselves; changes nothing.

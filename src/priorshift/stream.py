@@ -237,8 +237,7 @@ class Deployment:
         with learner.threads(source, state):
             after, proba = learner.adapt_predict(source, state, batch)
             if learner.guarded:
-                core: Any = getattr(learner, "learner", learner)
-                ratios = evidence_rows(source, core.read(source, _unbounded(source, batch)))
+                ratios = evidence_rows(source, learner.read(source, _unbounded(source, batch)))
                 likely, now = learner.unchanged(source, after), learner.prior(source, after)
                 before = (learner.effective_size(source, after) or 0.0) - len(ratios)
                 counted = _counted(ratios, now, _PAST * max(before, 0.0))

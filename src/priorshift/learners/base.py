@@ -116,6 +116,10 @@ class Learner(ABC):
             )
         return source.held_out
 
+    def read(self, source: Source, batch: Batch) -> Batch:
+        """The batch as the learner reads it, with what it makes of f0's probabilities itself."""
+        return batch
+
     def adapt_predict(self, source: Source, state: Any, batch: Batch) -> tuple[Any, FloatArray]:
         """Learn from a batch and return the probabilities (n, K) of its rows as well.
 
@@ -134,6 +138,11 @@ class Learner(ABC):
     def reads_features(self) -> bool:
         """Whether it looks at features, and not only at f0's probabilities."""
         return False
+
+    @property
+    def remembers_features(self) -> bool:
+        """Whether late labels need the features of their batch, beside what was read of it."""
+        return self.reads_features
 
     @property
     def needs_features(self) -> bool:

@@ -30,7 +30,7 @@ from priorshift.saving.values import Parts
 from priorshift.stream import Deployment, Stream
 from priorshift.typing import AnyArray
 
-_MAGIC, VERSION = b"pstr", 4
+_MAGIC, VERSION = b"pstr", 5
 _HEAD = struct.Struct("<4sI16sII")
 _SUM = 16
 _AGAIN = "use another copy of it"

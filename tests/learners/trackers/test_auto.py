@@ -14,6 +14,7 @@ from priorshift import LabelShiftClassifier
 from priorshift._numerics import times_exp
 from priorshift.errors import InputError
 from priorshift.learners import Auto, Tracker
+from priorshift.learners.trackers.careful import Careful
 from priorshift.learners.trackers.components import bayes, shared
 from priorshift.learners.trackers.correction import (
     Half,
@@ -23,6 +24,7 @@ from priorshift.learners.trackers.correction import (
     log_softmax,
     sketch_of,
 )
+from priorshift.learners.trackers.late import remembered_batch
 from priorshift.simulation.evaluate import evaluate
 from priorshift.simulation.shifts import shift_by_name
 from priorshift.simulation.streams import SimulatedStream
@@ -385,6 +387,20 @@ def test_settings_are_checked():
         Auto(share=1.0)
     with pytest.raises(InputError, match="rows"):
         Auto(rows=0)
+
+
+@pytest.mark.parametrize("learner", [Auto(), Careful(Auto())])
+@pytest.mark.parametrize("name", ["bent", "poor"])
+def test_late_labels_find_a_batch_as_it_was_read(learner, name, blobs, request):
+    source = request.getfixturevalue(name)
+    X = mixed_up(30, 3)[0] if name == "bent" else blobs.X[:30]
+    batch, before = source.read(X), learner.start(source)
+    record = remembered_batch(
+        learner, source, before, learner.adapt(source, before, batch), batch, 1
+    )
+    assert (record.proba == learner.read(source, batch).proba).all()
+    assert (record.proba != batch.proba).any()
+    assert record.features.size == 0
 
 
 def test_late_labels_reach_the_tracker(blobs, fitted):

@@ -109,6 +109,11 @@ class Auto(Learner):
         """Whether it looks at features: with a linear model it does."""
         return self.linear
 
+    @property
+    def remembers_features(self) -> bool:
+        """Late labels are counted by the tracker, which has none."""
+        return False
+
     def threads(self, source: Source, state: AutoState) -> AbstractContextManager[Any]:
         """Those of the tracker, where no linear model learns beside it."""
         if self.online(source) is None:
@@ -116,7 +121,7 @@ class Auto(Learner):
         return super().threads(source, state)
 
     def correction(self, source: Source) -> Correction | None:
-        """What features add to f, None where they are not read."""
+        """What is read beyond f's class probabilities as they are; None where nothing is."""
         return correction(source) if self.linear else None
 
     def online(self, source: Source) -> Correction | None:
@@ -125,6 +130,7 @@ class Auto(Learner):
 
     def start(self, source: Source) -> AutoState:
         """The tracker at its start; the linear model at zero, which is the tracker too."""
+        self.correction(source)  # what batches are read by is fitted now, and saved
         found = self.online(source)
         K, d = source.n_classes, source.risk.XT.shape[0] if found is not None else 0
         width = 0 if found is None else found.components.shape[1]
@@ -228,7 +234,6 @@ class Auto(Learner):
 
     def correct(self, source: Source, state: AutoState, late: Late) -> AutoState:
         """The tracker's belief with labels of an old batch; the linear model stays as it is."""
-        late = late._replace(batch=self.read(source, late.batch))
         return state._replace(tracker=_TRACKER.correct(source, state.tracker, late))
 
     def prior(self, source: Source, state: AutoState) -> FloatArray:

@@ -197,6 +197,7 @@ class Careful(Learner):
     protocol = _inside("protocol")
     needs_features = _inside("needs_features")
     reads_features = _inside("reads_features")
+    remembers_features = _inside("remembers_features")
     guarded: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -229,6 +230,11 @@ class Careful(Learner):
             parts = self.chance(held), self.first_rows(held), first_calls(held.calls, self.caution)
             last = known["last"] = self, held, parts
         return last
+
+    def read(self, source: Source, batch: Batch) -> Batch:
+        """The batch as the learner inside reads it."""
+        read: Batch = self.learner.read(self.held(source).source, batch)
+        return read
 
     def check(self, source: Source) -> None:
         """Refuse a source that the learner inside cannot work with."""
@@ -264,7 +270,7 @@ class Careful(Learner):
         """Class probabilities of both hypotheses, mixed."""
         held = self.held(source)
         proba = self.learner.predict_proba(held.source, state.inner, batch)
-        read = self.learner.read(held.source, batch).proba
+        read = self.read(source, batch).proba
         belief = self.next_belief(held, state.unchanged.belief)
         return answered(held, belief, read, batch.f0_proba, proba)
 
@@ -388,9 +394,8 @@ class Careful(Learner):
         """
         if math.isinf(self.caution):
             return state.unchanged
-        batch = self.learner.read(held.source, late.batch)
-        after = evidence_rows(held.source, batch)
-        before = evidence_rows(held.source, batch._replace(known=late.before))
+        after = evidence_rows(held.source, late.batch)
+        before = evidence_rows(held.source, late.batch._replace(known=late.before))
         # Labels tell the class prior as those of the held-out set do: where f0 tells less, what
         # moved it is how f0 was read.
         labelled = len(held.source.labels) * held.source.prior / self.caution

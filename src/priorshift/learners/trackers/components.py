@@ -381,10 +381,6 @@ class ComponentLearner(Learner):
         plan = plan_of(self, source)
         return self.shaped(from_row(plan.parts, rounded(plan, to_row(state))))
 
-    def read(self, source: Source, batch: Batch) -> Batch:
-        """The batch as it is read."""
-        return batch
-
     def held_out(self, source: Source) -> tuple[FloatArray, AnyArray]:
         """What is read of the held-out set, honestly (n, K), and of which of its rows."""
         return source.proba, np.arange(len(source.labels))

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class Late(NamedTuple):
     """Labels for a batch that was learned from ``age`` rounds ago.
 
-    ``batch`` holds all labels that are known now, ``before`` (n,) those that were known when it was
-    counted last, ``first`` (n,) those that it came with; ``trace`` is what the learner's ``trace``
-    said right after the batch.
+    ``batch`` is the batch as the learner read it, with all labels that are known now, ``before``
+    (n,) those that were known when it was counted last, ``first`` (n,) those that it came with;
+    ``trace`` is what the learner's ``trace`` said right after the batch.
     """
 
     batch: Batch
@@ -32,7 +32,10 @@ class Late(NamedTuple):
 
 
 class Remembered(NamedTuple):
-    """A batch whose labels may still come: its id, its round, and what correcting it needs."""
+    """A batch whose labels may still come: its id, its round, and what correcting it needs.
+
+    ``proba`` (n, K) are class probabilities as the learner read them.
+    """
 
     key: int | str
     round: int
@@ -48,7 +51,7 @@ def remembered_batch(
 ) -> Remembered:
     """What is remembered of a batch, learned from between the states ``before`` and ``after``.
 
-    Features are remembered only for a learner that says that it reads them.
+    Features are remembered only for a learner that says that it needs them then.
 
     Examples
     --------
@@ -69,8 +72,8 @@ def remembered_batch(
         key=key,
         round=int(after.t),
         # Copies: the caller may use the memory of a batch again.
-        proba=np.array(batch.proba),
-        features=np.array(batch.features) if learner.reads_features else np.empty((rows, 0)),
+        proba=np.array(learner.read(source, batch).proba),
+        features=np.array(batch.features) if learner.remembers_features else np.empty((rows, 0)),
         first=known,
         known=known,
         trace=trace,
