@@ -254,10 +254,10 @@ def test_rows_calibrated_without_a_fold_know_none_of_its_labels(rotated):
     P, y = rotated.proba[:300], rotated.labels[:300]
     number = stratified_folds(y, 4, seed=0)
     recipe = MatrixScaling(strength=0.01)
-    plain = without_each_fold(recipe, Rows(P, y), number)
+    plain = without_each_fold(recipe, Rows(P, y), number, np.arange(len(y)))
     test = number == 1
     changed = np.where(test, (y + 1) % P.shape[1], y)
-    other = without_each_fold(recipe, Rows(P, changed), number)
+    other = without_each_fold(recipe, Rows(P, changed), number, np.arange(len(y)))
     np.testing.assert_array_equal(plain[1], other[1])
     np.testing.assert_array_equal(plain[:, test], other[:, test])
     assert (plain[0, number == 2] != other[0, number == 2]).any(axis=1).all()

@@ -98,29 +98,32 @@ def _fitted(recipe: Calibration, rows: Rows, train: AnyArray) -> CalibrationMap:
     return recipe.fit(rows.proba[train], rows.labels[train], prior=rows.prior)
 
 
-def without_each_fold(recipe: Calibration, rows: Rows, number: IntArray) -> FloatArray:
-    """Calibrate all rows once for each fold (folds, n, K), by maps that did not see that fold.
+def without_each_fold(
+    recipe: Calibration, rows: Rows, number: IntArray, some: IntArray
+) -> FloatArray:
+    """Calibrate rows once for each fold (folds, m, K), by maps that did not see that fold.
 
     What is fitted on calibrated rows of other folds, to be judged on rows of one, has to read what
     labels of that one have no part in. So rows of the fold itself are calibrated by a map of all
     others, and rows of another one by a map of all but these two: each row by a map that did not
     see it either. Which recipe was chosen, and the class prior, are those of all rows. ``number``
-    (n,) are the folds of the rows, at least three.
+    (n,) are the folds of the rows, at least three; the rows ``some`` (m,) are calibrated.
 
     Examples
     --------
     >>> rows = Rows(np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8]]), np.array([0, 0, 1]))
-    >>> without_each_fold(NoCalibration(), rows, np.array([0, 1, 2]))[:, 1].tolist()
+    >>> found = without_each_fold(NoCalibration(), rows, np.array([0, 1, 2]), np.array([1]))
+    >>> found[:, 0].tolist()
     [[0.4, 0.6], [0.4, 0.6], [0.4, 0.6]]
     """
-    folds = int(number.max()) + 1
-    found = np.empty((folds, *rows.proba.shape))
+    folds, own, proba = int(number.max()) + 1, number[some], rows.proba[some]
+    found = np.empty((folds, *proba.shape))
     for one in range(folds):
         for other in range(one + 1):
-            first, second = number == one, number == other
-            fitted = _fitted(recipe, rows, ~(first | second))
-            found[one, second] = fitted(rows.proba[second])
-            found[other, first] = fitted(rows.proba[first])
+            fitted = _fitted(recipe, rows, (number != one) & (number != other))
+            first, second = own == one, own == other
+            found[one, second] = fitted(proba[second])
+            found[other, first] = fitted(proba[first])
     return found
 
 

@@ -21,7 +21,7 @@ what is measured is never what was trained on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -70,7 +70,8 @@ class Correction:
     logs : (n, K) array
         Logarithms of the probabilities of the held-out set, corrected by maps fitted on other rows.
     components : (n, m + 1) array
-        The held-out set's rows in the basis, with a last column of ones.
+        The held-out set's rows in the basis, with a last column of ones; none where no linear
+        model learns from them.
     labels : (n,) array
         Their classes, sorted.
 
@@ -137,13 +138,14 @@ class Correction:
         K = source.n_classes
         d = K if on_probabilities(source) else len(source.risk.XT)
         n, m = len(self.labels), self.directions.shape[-1]
+        learned_from = 0 if on_probabilities(source) else n
         shapes = {
             "centre": (d,),
             "directions": (d, m),
             "slopes": (K, d),
             "offsets": (K,),
             "logs": (n, K),
-            "components": (n, m + 1),
+            "components": (learned_from, m + 1),
             "labels": (n,),
         }
         for name, shape in shapes.items():
@@ -229,7 +231,9 @@ def _found(source: Source) -> Correction | None:
         if directions.shape[1] == 0:
             return None
         found = _measured(X, centre, directions, source, rows)
-        return found if found.used or not own else None
+    if not own:
+        return found
+    return replace(found, components=found.components[:0]) if found.used else None
 
 
 @per_source
@@ -324,8 +328,7 @@ def _apart(source: Source, rows: IntArray) -> tuple[IntArray, list[FloatArray]]:
     others = np.setdiff1d(np.arange(len(number)), rows)
     number[rows], number[others] = fold, np.arange(len(others)) % _FOLDS
     every = Rows(source.f0_proba, source.labels, source.prior)
-    apart = without_each_fold(source.recipe, every, number)
-    return fold, [one[rows] for one in apart]
+    return fold, list(without_each_fold(source.recipe, every, number, rows))
 
 
 def _folds(labels: IntArray, folds: int) -> IntArray:
