@@ -134,6 +134,7 @@ def test_a_row_a_little_off_is_refused(row):
     ("rows", "advice"),
     [
         ([[0.33, 0.33, 0.32], [0.5, 0.3, 0.2]], "rounded, divide each row by its sum"),
+        ([[0.3, 0.3, 0.3], [0.5, 0.3, 0.2]], "rounded to one digit, give two or more"),
         ([[50.0, 30.0, 20.0], [33.0, 33.0, 33.0]], "percent, divide by 100"),
         ([[-2.0, 1.0, 0.5], [3.0, 0.0, 0.1]], "logits, which from_logits takes"),
     ],

@@ -389,6 +389,9 @@ def _remedy(P: FloatArray, total: FloatArray) -> str:
         return ": these look like percent, divide by 100"
     if np.abs(total - 1.0).max() < _ROUNDED:
         return ": these look rounded, divide each row by its sum"
+    tenths = 10.0 * P
+    if np.abs(tenths - np.rint(tenths)).max() < 1e-6:
+        return ": these look rounded to one digit, give two or more, or divide each row by its sum"
     return ""
 
 

@@ -59,3 +59,11 @@ def test_errors_agree_with_quapys():
 def test_errors_refuse_shapes_that_do_not_fit():
     with pytest.raises(InputError, match="shapes"):
         absolute_error([0.5, 0.5], [1.0])
+
+
+@pytest.mark.parametrize("wrong", [[50.0, 50.0], [0.5, np.nan], [2.0, -1.0]])
+@pytest.mark.parametrize("turned", [False, True])
+def test_errors_refuse_what_is_no_class_prior(wrong, turned):
+    pair = ([0.5, 0.5], wrong)[:: -1 if turned else 1]
+    with pytest.raises(InputError, match=r"(true|estimated) (sums|has)"):
+        absolute_error(*pair)

@@ -10,12 +10,13 @@ import numpy as np
 
 from priorshift._numerics import class_shares, row_sums
 from priorshift.calibration.base import Rows, freeze, row_losses
+from priorshift.calibration.scaling import Temperature
 from priorshift.errors import InputError
 from priorshift.risk import compiled
 from priorshift.typing import FloatArray, IntArray
 
 # How far above f0's bounds may leave the log-loss on the rows that a map was fitted on, in nats.
-_COST = 0.01
+_COST = 0.003
 _HALVINGS = 40
 # The share of one class under which bounds may cost no answers, so many of them beyond f0's errors,
 # and how many classes, the commonest, it is asked of.
@@ -43,7 +44,8 @@ def affordable_bounds(proba: FloatArray, rows: Rows) -> FloatArray:
     ``proba`` (n, K) is what a map makes of the rows. Where f0 is often sure, and right, it has
     shown that small ratios are to be believed further down: by the log-loss of the rows, and by
     their error when one class has nearly all of the stream, which overrules any bounded ratio. What
-    the map itself or f0 costs there is not the bounds' doing.
+    the map itself or f0 costs there is not the bounds' doing; that f0 is too sure is no cost of its
+    own, as a temperature would mend that.
 
     Examples
     --------
@@ -52,7 +54,8 @@ def affordable_bounds(proba: FloatArray, rows: Rows) -> FloatArray:
     True
     """
     bounds, f0 = bounds_of(rows.counts), np.exp(rows.logs)
-    losses = [row_losses(P, rows.labels) @ rows.weights for P in (proba, f0)]
+    honest = Temperature().fit_rows(rows)(rows.proba)
+    losses = [row_losses(P, rows.labels) @ rows.weights for P in (proba, honest)]
     most = float(max(losses)) + _COST
     f0_errors = _errors(f0, rows, reweigh=False)
     allowed = np.maximum(f0_errors, _errors(proba, rows)) + _ANSWERS

@@ -109,8 +109,8 @@ def kl_divergence(true: FloatArray, estimated: FloatArray, rows: float) -> float
 
 
 def _pair(true: FloatArray, estimated: FloatArray) -> tuple[FloatArray, FloatArray]:
-    p, q = np.asarray(true, dtype=np.float64), np.asarray(estimated, dtype=np.float64)
-    if p.shape != q.shape or p.ndim not in (1, 2) or not p.size:
+    p, q = check_priors(true, "true"), check_priors(estimated, "estimated")
+    if p.shape != q.shape:
         raise InputError(
             f"class priors of the shapes {p.shape} and {q.shape}: both must be (K,), or (m, K)"
         )
