@@ -1,7 +1,7 @@
 """Part seen: single cases of the kind in which adapting was seen to do harm, one line each.
 
-Nothing shifts in them (but for the sensor, which is no label shift): what the classifier should do
-is nothing.
+Nothing shifts in them (but for the sensor, which is no label shift, and labels alone, where one
+class has 70 % of the stream): what the classifier should do is nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from priorshift.source.model import ProbabilityModel
 
 _TITLE = """\
 Error in % of the model as it is and of the classifier, means of {seeds} seeds, {rows:,} rows of a
-stream. No class prior shifts.
+stream. No class prior shifts, but under "labels alone", where the true one changes no answer.
 """
 
 
@@ -159,6 +159,25 @@ def texts(seed: int, rows: int) -> Case:
     return Case(ProbabilityModel(np.arange(200)), hold, y_hold, stream, y)
 
 
+def labels_alone(classes: int, right: float, rows_held: int) -> Callable[[int, int], Case]:
+    """A model that gives labels and nothing else; one class has 70 % of the stream."""
+
+    def case(seed: int, rows: int) -> Case:
+        rng = np.random.default_rng(seed)
+        spread = np.full((classes, classes), (1.0 - right) / (classes - 1))
+        np.fill_diagonal(spread, right)
+        prior = np.where(np.arange(classes) == 0, 0.7, 0.3 / (classes - 1))
+
+        def called(labels: np.ndarray) -> np.ndarray:
+            return np.eye(classes)[[rng.choice(classes, p=spread[label]) for label in labels]]
+
+        y_hold = np.arange(rows_held) % classes
+        y = rng.choice(classes, rows, p=prior)
+        return Case(ProbabilityModel(np.arange(classes)), called(y_hold), y_hold, called(y), y)
+
+    return case
+
+
 CASES: dict[str, Callable[[int, int], Case]] = {
     "naive Bayes, 4 + 130 held-out rows": few_positives(GaussianNB, 130),
     "naive Bayes, 4 + 300 held-out rows": few_positives(GaussianNB, 300),
@@ -170,6 +189,8 @@ CASES: dict[str, Callable[[int, int], Case]] = {
     "a model with a bias, 4 rows of a class": without_bias(4),
     "a model with a bias, 5 rows of a class": without_bias(5),
     "200 classes of texts, 1 row of some": texts,
+    "labels alone, 4 classes, 200 rows": labels_alone(4, 0.88, 200),
+    "labels alone, 8 classes, 1,000 rows": labels_alone(8, 0.8, 1000),
 }
 
 
