@@ -554,7 +554,7 @@ def test_batch_shares_read_calibration_before_its_bounds():
         for proba in (inner, batch.proba):
             shares = deployment.prior(after)
             start, size = shares, 0.5 * (deployment.learner.effective_size(made, after.state) - 200)
-            for _ in range(3 + 200 // 25):
+            for _ in range(min(3 + 200 // 4, 40)):
                 joint = proba / made.prior * shares
                 mean = np.mean([row / row.sum() for row in joint], axis=0)
                 shares = (200 * mean + size * start) / (200 + size)

@@ -29,7 +29,7 @@ from priorshift.typing import FloatArray, IntArray
 # EM steps from the class prior that rows are drawn with to the rows themselves: so many, and one
 # more for so many rows, up to a most. Few rows say little: with many steps each ends at its
 # likeliest class.
-_STEPS, _ROWS_A_STEP, _MOST_STEPS = 3, 25, 40
+_STEPS, _ROWS_A_STEP, _MOST_STEPS = 3, 4, 40
 # What a row of the past counts beside one of the batch: the class prior may have changed since.
 _PAST = 0.5
 
