@@ -91,7 +91,7 @@ table2: $(STAMP)  ## the paper's Table 2: the hints of ATLAS-ADA, small and larg
 beyond: $(STAMP)  ## what goes beyond the paper, with verdicts; results are stored in beyond.db
 	$(BIN)/python -m benchmarks.beyond --store beyond.db
 
-peers: .venv-peers/.installed  ## ours beside QuaPy, NannyML and abstention on the same batches; losses are bold
+peers: .venv-peers/.installed  ## ours beside QuaPy, NannyML and abstention on the same batches; losses are bold; 14 minutes
 	.venv-peers/bin/python -m benchmarks.peers
 
 # The grid without safety first: what it closes under shift is what safety has to keep.
