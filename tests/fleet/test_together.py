@@ -56,9 +56,13 @@ def play(fleet, kind, calls=60, streams=200, seed=0):
 
 
 def test_streams_that_move_together_gain(clf):
-    alone, joint = Fleet(clf), Fleet(clf, together=True)
-    assert play(joint, "together") > play(alone, "together") + 0.02
-    assert joint._common.odds > 0.0
+    gains = []
+    for seed in range(3):
+        alone, joint = Fleet(clf), Fleet(clf, together=True)
+        gains.append(play(joint, "together", seed=seed) - play(alone, "together", seed=seed))
+        assert joint._common.odds > 0.0
+    assert min(gains) > 0.0
+    assert np.mean(gains) > 0.02
 
 
 @pytest.mark.parametrize("kind", ["apart", "groups"])

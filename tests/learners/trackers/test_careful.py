@@ -258,7 +258,7 @@ def test_many_single_rows_without_a_shift_come_to_no_harm():
     P_held, P = scores(held, 10, rng, sharp=1.5), scores(y, 10, rng, sharp=1.5)
     found = [LabelShiftClassifier.from_probabilities(P_held, held, safety=s) for s in ("on", "off")]
     assert lost(found[0], P, y, 1) <= 1.0
-    assert lost(found[1], P, y, 1) > 3.0
+    assert lost(found[1], P, y, 1) > 1.5
 
 
 def texts(K, seed, *extra):
