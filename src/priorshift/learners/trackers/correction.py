@@ -48,8 +48,6 @@ _MOST_ROWS = 6000
 _FEWEST_OF_A_CLASS = 6
 _MOST_CLASSES = 50
 _FOLDS = 5
-# Standard errors that it has to gain on f's own probabilities, of which calibration left little.
-_SURE = 2.0
 _PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 SMALLEST = 1e-9
 # The linear model that learns online: its gradient step and its penalty.
@@ -235,9 +233,7 @@ def _found(source: Source) -> Correction | None:
         found = _measured(X, centre, directions, source, rows)
     if not own:
         return found
-    if found.gain <= _SURE * found.noise:
-        return None
-    return replace(found, components=found.components[:0])
+    return replace(found, components=found.components[:0]) if found.used else None
 
 
 @per_source
